@@ -1,0 +1,44 @@
+# Sourced by the other scripts: a virtual environment in .venv with this project and what $1 names
+# ("run" or "dev"), made once and again when pyproject.toml changes.
+set -eu
+root=$(cd "$(dirname "$0")/.." && pwd)
+venv="$root/.venv"
+python="$venv/bin/python"
+
+find_python() {
+  for each in python3.13 python3.12 python3.11 python3 python; do
+    if command -v "$each" >/dev/null 2>&1 && "$each" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+      command -v "$each"
+      return
+    fi
+  done
+  echo "roofline needs Python 3.11 or newer, and none is on the PATH." >&2
+  return 1
+}
+
+make_venv() {
+  base=$(find_python)
+  rm -rf "$venv"
+  if ! "$base" -m venv "$venv" >/dev/null 2>&1; then
+    rm -rf "$venv"
+    sudo=""
+    [ "$(id -u)" = 0 ] || sudo="sudo -n"
+    echo "Installing python3-venv, which this Python lacks ..." >&2
+    if ! { $sudo apt-get update -q && $sudo apt-get install -y -q python3-venv; } >&2; then
+      echo "Python's venv module is missing. Install it (apt-get install python3-venv) and run this again." >&2
+      return 1
+    fi
+    "$base" -m venv "$venv"
+  fi
+}
+
+prepare() {
+  stamp="$venv/.$1-$(cksum < "$root/pyproject.toml" | tr ' ' '-')"
+  [ -e "$stamp" ] && return
+  [ -x "$python" ] || make_venv
+  echo "Setting up $venv ($1), once ..." >&2
+  "$python" -m pip install -q --disable-pip-version-check -U 'pip>=25.1' >&2
+  "$python" -m pip install -q --disable-pip-version-check -e "$root" >&2
+  [ "$1" = run ] || (cd "$root" && "$python" -m pip install -q --disable-pip-version-check --group "$1") >&2
+  touch "$stamp"
+}

@@ -1,0 +1,40 @@
+"""roofline: what limits a large language model on a device, kernel by kernel.
+
+>>> import roofline as rl
+>>> model, device = rl.Model.load("Qwen/Qwen3-8B"), rl.Device.load("h100-sxm")
+>>> ledger = rl.predict(model, device, rl.Workload.decode(sequences=64, context=8192))
+>>> ledger.total.bound
+'memory'
+"""
+
+from roofline import collectives, ops
+from roofline.bound import Bound, Point, place
+from roofline.cost import Cost, Work
+from roofline.device import Device, Topology
+from roofline.errors import RooflineError
+from roofline.ledger import Ledger, predict
+from roofline.memory import Memory, memory
+from roofline.model import Model
+from roofline.shard import Shard
+from roofline.workload import Precision, Workload
+
+__all__ = [
+    "Bound",
+    "Cost",
+    "Device",
+    "Ledger",
+    "Memory",
+    "Model",
+    "Point",
+    "Precision",
+    "RooflineError",
+    "Shard",
+    "Topology",
+    "Work",
+    "Workload",
+    "collectives",
+    "memory",
+    "ops",
+    "place",
+    "predict",
+]

@@ -1,0 +1,136 @@
+"""Where demand meets supply: time >= max(demand / supply), and the argmax is the verdict."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+from roofline.cost import Cost, Work
+from roofline.device import Device
+from roofline.num import Num, maximum
+
+VERDICTS = {
+    "compute": "Compute-bound",
+    "memory": "Memory-bound",
+    "link": "Communication-bound",
+    "launch": "Latency-bound",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """Seconds that a cost takes of each resource at the least, and the longest of them [s].
+
+    `unknown` names rates whose peak the device's file lacks; their time is left out, which keeps the
+    bound a lower one.
+    """
+
+    compute: Num
+    memory: Num
+    link: Num
+    launch: Num
+    seconds: Num
+    unknown: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls, compute: Num = 0.0, memory: Num = 0.0, link: Num = 0.0, launch: Num = 0.0, unknown: tuple[str, ...] = ()
+    ) -> Bound:
+        """The bound that these seconds of each resource make."""
+        longest = maximum(memory, compute)
+        if link.__class__ is not float or link:
+            longest = maximum(longest, link)
+        if launch.__class__ is not float or launch:
+            longest = maximum(longest, launch)
+        return cls(compute, memory, link, launch, longest, unknown)
+
+    @property
+    def by(self) -> Any:
+        """The resource that sets the bound: a name, or an array of names.
+
+        Where two tie, memory stands before compute: a kernel on the ridge still rides the slope.
+        """
+        longest = self.seconds
+        if isinstance(longest, (int, float)):
+            if self.memory == longest:
+                return "memory"
+            if self.compute == longest:
+                return "compute"
+            return "link" if self.link == longest else "launch"
+        return _by_element(self)
+
+    @property
+    def no_overlap(self) -> Num:
+        """The resources one after another [s]."""
+        return self.compute + self.memory + self.link + self.launch
+
+
+def _by_element(each: Bound) -> Any:
+    import numpy as np
+
+    times = (each.memory, each.compute, each.link, each.launch)
+    stack = np.stack(np.broadcast_arrays(*(cast(Any, seconds) for seconds in times)))
+    return np.array(["memory", "compute", "link", "launch"])[np.argmax(stack, axis=0)]
+
+
+def bound(cost: Cost, device: Device) -> Bound:
+    """The least time of each resource for `cost` on `device`.
+
+    Rates run side by side on their own units, so the slowest one counts. Raises UnknownName for a
+    tensor rate that the device lacks; an unknown vector rate is named in `Bound.unknown`.
+    """
+    compute: Num = 0.0
+    unknown: tuple[str, ...] = ()
+    for rate, flops in cost.flops.items():
+        peak = device.peak.get(rate)
+        if peak is not None:
+            compute = maximum(flops / peak, compute)
+        elif rate.endswith("-vector"):
+            unknown = (*unknown, rate)
+        else:
+            device.rate(rate)
+    memory = cost.bytes / device.bandwidth
+    if not cost.links and not device.launch:
+        return Bound.of(compute, memory, unknown=unknown)
+    link: Num = 0.0
+    for name, sent in cost.links.items():
+        wire = _link(device, name)
+        link = link + sent / wire[0] + cost.steps * wire[1]
+    return Bound.of(compute, memory, link, cost.launches * device.launch, unknown)
+
+
+def _link(device: Device, name: str) -> tuple[float, float]:
+    """Bandwidth [byte/s] and latency [s] of a named link; "link" is the device's first one."""
+    for each in device.links:
+        if name in (each.name, "link"):
+            return each.bandwidth, each.latency
+    device.link(2)
+    raise LookupError(name)
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One dot on the chart: a kernel's demand beside its bound, what is expected, what was measured.
+
+    Everything is of one call; `count` calls are made. `expected` and `measured` [s] are None where they
+    are not known, and `reason` says why.
+    """
+
+    name: str
+    part: str
+    work: Work
+    device: Device
+    count: int
+    bound: Bound
+    expected: Bound | None = None
+    measured: Num | None = None
+    reason: str = "no calibration of this kind of kernel"
+
+    def on(self, device: Device) -> Point:
+        """The same kernel on another device."""
+        return replace(self, device=device, bound=bound(self.work.cost, device))
+
+
+def place(work: Work, device: Device, *, name: str = "", part: str = "", count: int = 1) -> Point:
+    """Put a piece of work on a device's roofline."""
+    return Point(name or work.op, part, work, device, count, bound(work.cost, device))

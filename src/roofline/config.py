@@ -1,0 +1,161 @@
+"""config.json to Model, by which keys are present; nothing that decides is filled in silently."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, cast
+
+from roofline.errors import ConfigError, shown
+from roofline.model import Model
+
+# One name inside, whatever the file calls it.
+ALIASES: Mapping[str, tuple[str, ...]] = {
+    "hidden": ("hidden_size", "n_embd", "d_model"),
+    "layers": ("num_hidden_layers", "n_layer", "n_layers", "num_layers"),
+    "heads": ("num_attention_heads", "n_head", "n_heads"),
+    "kv_heads": ("num_key_value_heads", "kv_n_heads"),
+    "head_dim": ("head_dim",),
+    "intermediate": ("intermediate_size", "n_inner", "ffn_dim", "ffn_hidden_size"),
+    "vocab": ("vocab_size",),
+    "max_positions": ("max_position_embeddings", "n_positions", "max_seq_len"),
+    "window": ("sliding_window",),
+}
+
+# Keys of structures that are not counted yet: better no answer than that of another model.
+_UNCOUNTED = (
+    ("mixture of experts", ("num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts", "ffn_config")),
+    ("latent attention", ("kv_lora_rank", "q_lora_rank")),
+    (
+        "linear attention or state-space layers",
+        (
+            "linear_num_key_heads",
+            "ssm_state_size",
+            "mamba_d_state",
+            "mamba_num_heads",
+            "hybrid_override_pattern",
+            "state_size",
+            "linear_attn_config",
+            "rwkv_hidden_size",
+            "attention_hidden_size",
+            "conv_kernel",
+        ),
+    ),
+    ("an encoder", ("is_encoder_decoder", "encoder_layers", "decoder_layers", "vision_config", "audio_config")),
+    ("more than one norm or cache a layer", ("num_kv_shared_layers", "hidden_size_per_layer_input", "layer_configs")),
+)
+
+_LARGEST = 1 << 48
+
+
+class Config:
+    """A config.json with typed access; a missing or impossible key is one clear ConfigError.
+
+    `source` names the file in messages. `assume` collects what the keys left open.
+    """
+
+    def __init__(self, keys: Mapping[str, Any], source: str) -> None:
+        self.keys = keys
+        self.source = source
+        self.assumptions: list[str] = []
+
+    @property
+    def model_type(self) -> str:
+        """The family that the file names, or ""."""
+        found = self.keys.get("model_type")
+        return found if isinstance(found, str) else ""
+
+    def fail(self, message: str) -> ConfigError:
+        """The error to raise, with the file's name in front."""
+        return ConfigError(f"{self.source}: {message}")
+
+    def assume(self, text: str) -> None:
+        """Note something that the file leaves open."""
+        self.assumptions.append(text)
+
+    def find(self, name: str) -> tuple[str, Any] | None:
+        """The key in the file that stands for `name`, and its value; null counts as absent."""
+        for key in ALIASES.get(name, (name,)):
+            if self.keys.get(key) is not None:
+                return key, self.keys[key]
+        return None
+
+    def integer(self, name: str, decides: str, default: int | None = None, least: int = 1) -> int:
+        """The whole number `name`; raises ConfigError where it is absent without a default, or impossible."""
+        found = self.find(name)
+        if found is None:
+            if default is not None:
+                return default
+            keys = " or ".join(ALIASES.get(name, (name,)))
+            raise self.fail(f"the key {keys} is missing; it decides {decides}. Add it.")
+        key, value = found
+        if isinstance(value, float) and math.isfinite(value) and value.is_integer():
+            value = int(value)
+        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= _LARGEST:
+            raise self.fail(f"{key} is {shown(value)}; it decides {decides}. Possible: a whole number from {least} up.")
+        return value
+
+    def flag(self, name: str, default: bool) -> bool:
+        """The truth value `name`, or the default; raises ConfigError for anything else."""
+        found = self.find(name)
+        if found is None:
+            return default
+        if not isinstance(found[1], bool):
+            raise self.fail(f"{found[0]} is {shown(found[1])}. Possible: true or false.")
+        return found[1]
+
+    def share(self, name: str, default: float) -> float:
+        """The number `name` from 0 to 1, or the default; raises ConfigError for anything else."""
+        found = self.find(name)
+        if found is None:
+            return default
+        key, value = found
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
+            raise self.fail(f"{key} is {shown(value)}. Possible: a number from 0 to 1.")
+        return float(value)
+
+    def having(self, keys: Mapping[str, Any]) -> Config:
+        """The same file with these keys instead; assumptions are shared."""
+        other = Config(keys, self.source)
+        other.assumptions = self.assumptions
+        return other
+
+    def without(self, *names: str) -> Config:
+        """The same file without these keys."""
+        return self.having({key: value for key, value in self.keys.items() if key not in names})
+
+    def section(self, name: str) -> Config:
+        """The object under `name` (empty where it is absent), with the same file and assumptions."""
+        value = self.keys.get(name)
+        if value is not None and not isinstance(value, Mapping):
+            raise self.fail(f"{name} is {shown(value)}. Possible: an object with keys of its own.")
+        return self.having(cast("Mapping[str, Any]", value or {}))
+
+
+def read(keys: Mapping[str, Any], name: str, source: str, sources: Mapping[str, str] | None = None) -> Model:
+    """The Model of a config.json's keys; raises ConfigError with the key that decides.
+
+    `name` is what to call it; `source` the file's name for messages; `sources` its provenance.
+    """
+    from dataclasses import replace
+
+    from roofline.families import family_of
+
+    config = Config(keys, source)
+    _refuse(config)
+    model = family_of(config)(config)
+    if config.keys.get("quantization_config") is not None:
+        config.assume("The file names a quantisation; the dtypes asked for are counted instead")
+    return replace(model, name=name, assumptions=tuple(config.assumptions), sources=dict(sources or {"config": source}))
+
+
+def _refuse(config: Config) -> None:
+    """Raise ConfigError for a structure that is not counted yet, by the key that says so."""
+    for what, names in _UNCOUNTED:
+        for key in names:
+            value = config.keys.get(key)
+            if value not in (None, False, 0, {}, []):
+                raise config.fail(
+                    f"{key} = {shown(value, 30)} says {what}, which is not counted yet; "
+                    "counting it as a dense decoder would be wrong. Possible now: dense decoders."
+                )

@@ -1,0 +1,115 @@
+"""What one kernel demands."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from roofline.num import Num
+
+_NONE: Mapping[str, Num] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """FLOPs by rate, memory bytes by role, link bytes by link, steps on the link, launches.
+
+    Roles: `weights`, `kv` (cache read), `activations` (everything else read or written), `output`
+    (what the pass is run for: its logits). Costs add, and multiply by a number of calls.
+    """
+
+    flops: Mapping[str, Num] = field(default_factory=lambda: _NONE)
+    memory: Mapping[str, Num] = field(default_factory=lambda: _NONE)
+    links: Mapping[str, Num] = field(default_factory=lambda: _NONE)
+    steps: Num = 0
+    launches: Num = 1
+
+    @property
+    def total_flops(self) -> Num:
+        """FLOPs at every rate together [FLOP]."""
+        return _sum(self.flops)
+
+    @property
+    def bytes(self) -> Num:
+        """Memory bytes in every role together [byte]."""
+        return _sum(self.memory)
+
+    @property
+    def link_bytes(self) -> Num:
+        """Bytes that one rank sends, over every link together [byte]."""
+        return _sum(self.links)
+
+    @property
+    def intensity(self) -> Num:
+        """Arithmetic intensity [FLOP/byte]; 0 for a cost without memory bytes."""
+        moved = self.bytes
+        return self.total_flops / moved if not (moved.__class__ is int and moved == 0) else 0.0
+
+    def keep(self, *roles: str) -> Cost:
+        """The same cost with only these memory roles."""
+        memory = {role: n for role, n in self.memory.items() if role in roles}
+        return Cost(self.flops, memory, self.links, self.steps, self.launches)
+
+    def __add__(self, other: Cost) -> Cost:
+        return Cost(
+            _merge(self.flops, other.flops),
+            _merge(self.memory, other.memory),
+            _merge(self.links, other.links),
+            self.steps + other.steps,
+            self.launches + other.launches,
+        )
+
+    def __mul__(self, times: Num) -> Cost:
+        return Cost(
+            {key: n * times for key, n in self.flops.items()},
+            {key: n * times for key, n in self.memory.items()},
+            {key: n * times for key, n in self.links.items()},
+            self.steps * times,
+            self.launches * times,
+        )
+
+    __rmul__ = __mul__
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What an operation returns: its registered name, its dims, and its cost."""
+
+    op: str
+    dims: Mapping[str, Num]
+    cost: Cost
+
+    @property
+    def flops(self) -> Num:
+        """FLOPs at every rate together [FLOP]."""
+        return self.cost.total_flops
+
+    @property
+    def bytes(self) -> Num:
+        """Memory bytes in every role together [byte]."""
+        return self.cost.bytes
+
+    @property
+    def intensity(self) -> Num:
+        """Arithmetic intensity [FLOP/byte]."""
+        return self.cost.intensity
+
+    def keep(self, *roles: str) -> Work:
+        """The same work with only these roles of its memory bytes."""
+        return Work(self.op, self.dims, self.cost.keep(*roles))
+
+
+def _sum(parts: Mapping[str, Num]) -> Num:
+    total: Num = 0
+    for n in parts.values():
+        total = total + n
+    return total
+
+
+def _merge(a: Mapping[str, Num], b: Mapping[str, Num]) -> Mapping[str, Num]:
+    if not b:
+        return a
+    merged = dict(a)
+    for key, n in b.items():
+        merged[key] = merged[key] + n if key in merged else n
+    return merged

@@ -1,0 +1,142 @@
+"""What one accelerator supplies, and how several are joined."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from os import PathLike
+
+from roofline.errors import BadValue, UnknownName
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One figure of a data file: its value in base SI units, how sure it is, and where it is from.
+
+    `status`: verified (read in the vendor's document), quoted (a vendor's row quoted by another),
+    catalogue (third-party table), derived (`note` has the formula), announced, measured.
+    """
+
+    value: float
+    status: str
+    source: tuple[str, ...]
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A way from one device to others.
+
+    `bandwidth` in one direction [byte/s]; `domain` is how many devices it joins (None: unknown);
+    `latency` of one step [s], 0 where it is unknown, as a bound may ignore it.
+    """
+
+    name: str
+    bandwidth: float
+    domain: int | None = None
+    latency: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """Sources that disagree about a field, and which one was taken and why."""
+
+    field: str
+    values: tuple[str, ...]
+    verdict: str
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """One accelerator's supplies.
+
+    `peak` is dense, by rate [FLOP/s]; `bandwidth` of its memory [byte/s]; `capacity` is what a
+    program may use [byte], `capacity_note` says whose figure that is; `launch` is the time of one
+    kernel launch [s], 0 on the ideal roofline.
+    """
+
+    id: str
+    name: str
+    peak: Mapping[str, float]
+    bandwidth: float
+    capacity: int | None = None
+    vendor: str = ""
+    capacity_note: str = ""
+    l2: int | None = None
+    links: tuple[Link, ...] = ()
+    launch: float = 0.0
+    released: int | None = None
+    aliases: tuple[str, ...] = ()
+    default_for: tuple[str, ...] = ()
+    figures: Mapping[str, Figure] = field(default_factory=dict[str, Figure])
+    conflicts: tuple[Conflict, ...] = ()
+    notes: tuple[str, ...] = ()
+    assumptions: tuple[str, ...] = ()
+
+    @staticmethod
+    def load(name: str | PathLike[str]) -> Device:
+        """The device of that id, alias or TOML file.
+
+        Raises UnknownName for a name that is not in the catalogue, DataError for a bad file.
+        """
+        from roofline.catalogue import load_device
+
+        return load_device(name)
+
+    def taken_for(self, name: str) -> Device:
+        """The same device, with a note that it was taken for the shorter `name`."""
+        return replace(self, assumptions=(*self.assumptions, f"{name} is taken as {self.id} ({self.name})"))
+
+    def rate(self, name: str) -> float:
+        """The dense peak of a rate [FLOP/s]; raises UnknownName with the rates that are known."""
+        found = self.peak.get(name)
+        if found is None:
+            known = ", ".join(sorted(self.peak)) or "none"
+            raise UnknownName(
+                f"{self.id} has no known peak for the rate {name!r}. Known: {known}. "
+                "Choose one with --compute; none is scaled from another."
+            )
+        return found
+
+    def ridge_point(self, rate: str = "bf16") -> float:
+        """Peak over bandwidth: the intensity where memory and compute take as long [FLOP/byte]."""
+        return self.rate(rate) / self.bandwidth
+
+    def derated(self, bandwidth: float = 1.0, compute: float = 1.0) -> Device:
+        """The same device at these shares of its bandwidth and of every peak (0 < share <= 1)."""
+        for share in (bandwidth, compute):
+            if not 0 < share <= 1:
+                raise BadValue(f"An efficiency is a share above 0 and up to 1, not {share!r}.")
+        peak = {rate: value * compute for rate, value in self.peak.items()}
+        return replace(self, peak=peak, bandwidth=self.bandwidth * bandwidth)
+
+    def link(self, ranks: int) -> Link:
+        """The link that joins that many devices: the first of its file, the scale-up one.
+
+        Raises UnknownName where there is none, or where that many reach past it: what lies beyond, a
+        network or another link, is not in a device's file, and is not guessed.
+        """
+        if not self.links:
+            raise UnknownName(
+                f"No link between {self.id} devices is known, so {ranks} ranks cannot be placed. "
+                "Add a [link.NAME] table with its bandwidth to a copy of the device's file."
+            )
+        first = self.links[0]
+        if first.domain is not None and ranks > first.domain:
+            raise UnknownName(
+                f"{ranks} ranks reach past the {first.domain} devices that {first.name} joins on {self.id}, and the "
+                f"network beyond is not known. Use up to {first.domain} ranks, or a device file with a wider link."
+            )
+        return first
+
+
+@dataclass(frozen=True, slots=True)
+class Topology:
+    """How many devices work together, and the links that join them."""
+
+    device: Device
+    ranks: int = 1
+
+    def link(self, ranks: int) -> Link:
+        """The link that a group of that many ranks uses."""
+        return self.device.link(ranks)

@@ -1,0 +1,178 @@
+"""A device's TOML file to a Device: every figure with unit, status and source, unknown keys refused."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from typing import Literal
+
+import msgspec
+
+from roofline.device import Conflict, Device, Figure, Link
+from roofline.errors import BadValue, DataError
+from roofline.units import quantity
+
+Status = Literal["verified", "quoted", "catalogue", "derived", "announced", "measured"]
+
+
+class Entry(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """A figure as it is written: a value with its unit, how sure it is, and where it is from."""
+
+    value: str | int
+    status: Status
+    source: str | list[str]
+    note: str = ""
+
+
+class Memory(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """Main memory. `capacity` as the vendor states it, `reported` as the driver does."""
+
+    bandwidth: Entry
+    type: str = ""
+    capacity: Entry | None = None
+    reported: Entry | None = None
+
+
+class Cache(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """Caches between memory and the units."""
+
+    l2: Entry | None = None
+    last_level: Entry | None = None
+
+
+class Wire(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """A link, one direction."""
+
+    bandwidth: Entry
+    type: str = ""
+    domain: Entry | None = None
+    latency: Entry | None = None
+
+
+class Sparsity(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """What structured sparsity would multiply the peaks by; never applied unless asked for by name."""
+
+    factor: int
+    pattern: str = ""
+    note: str = ""
+
+
+class Chip(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """Units, clock and power."""
+
+    compute_units: Entry | None = None
+    boost_clock: Entry | None = None
+    power: Entry | None = None
+
+
+class Disagreement(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """Sources that disagree."""
+
+    field: str
+    values: list[str]
+    verdict: str
+
+
+class DeviceFile(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """The whole file."""
+
+    id: str
+    name: str
+    memory: Memory
+    peak: dict[str, Entry]
+    vendor: str = ""
+    architecture: str = ""
+    form_factor: str = ""
+    released: int | None = None
+    aliases: list[str] = []
+    default_for: list[str] = []
+    cache: Cache = Cache()
+    link: dict[str, Wire] = {}
+    sparsity: Sparsity | None = None
+    chip: Chip = Chip()
+    notes: list[str] = []
+    conflict: list[Disagreement] = []
+
+
+def device_from(text: str, where: str) -> Device:
+    """The Device that a TOML text describes; raises DataError that names file, key and what is allowed."""
+    try:
+        parsed = msgspec.convert(tomllib.loads(text), DeviceFile)
+    except tomllib.TOMLDecodeError as error:
+        raise DataError(f"{where} is not valid TOML: {error}.") from None
+    except msgspec.ValidationError as error:
+        raise DataError(
+            f"{where}: {error}. See the [memory], [peak] and [link.*] tables of a built-in device."
+        ) from None
+    figures = _figures(parsed, where)
+    links = tuple(
+        Link(
+            name,
+            figures[f"link.{name}.bandwidth"].value,
+            int(figures[f"link.{name}.domain"].value) if wire.domain else None,
+            figures[f"link.{name}.latency"].value if wire.latency else 0.0,
+        )
+        for name, wire in parsed.link.items()
+    )
+    capacity, whose = _capacity(figures)
+    l2 = figures.get("cache.l2")
+    return Device(
+        id=parsed.id,
+        name=parsed.name,
+        vendor=parsed.vendor,
+        peak={rate: figures[f"peak.{rate}"].value for rate in parsed.peak},
+        bandwidth=figures["memory.bandwidth"].value,
+        capacity=capacity,
+        capacity_note=whose,
+        l2=int(l2.value) if l2 else None,
+        links=links,
+        released=parsed.released,
+        aliases=tuple(parsed.aliases),
+        default_for=tuple(parsed.default_for),
+        figures=figures,
+        conflicts=tuple(Conflict(each.field, tuple(each.values), each.verdict) for each in parsed.conflict),
+        notes=tuple(parsed.notes),
+    )
+
+
+def _capacity(figures: Mapping[str, Figure]) -> tuple[int | None, str]:
+    for key, whose in (("memory.reported", "as the driver reports it"), ("memory.capacity", "the vendor's figure")):
+        found = figures.get(key)
+        if found is not None:
+            return int(found.value), whose
+    return None, "unknown"
+
+
+def _figures(parsed: DeviceFile, where: str) -> dict[str, Figure]:
+    """Every figure of the file in base SI units, by its key."""
+    written: dict[str, tuple[Entry | None, str]] = {
+        "memory.bandwidth": (parsed.memory.bandwidth, "B/s"),
+        "memory.capacity": (parsed.memory.capacity, "B"),
+        "memory.reported": (parsed.memory.reported, "B"),
+        "cache.l2": (parsed.cache.l2, "B"),
+        "cache.last_level": (parsed.cache.last_level, "B"),
+        "chip.compute_units": (parsed.chip.compute_units, ""),
+        "chip.boost_clock": (parsed.chip.boost_clock, "Hz"),
+        "chip.power": (parsed.chip.power, "W"),
+    }
+    written |= {f"peak.{rate}": (entry, "FLOP/s") for rate, entry in parsed.peak.items()}
+    for name, wire in parsed.link.items():
+        written[f"link.{name}.bandwidth"] = (wire.bandwidth, "B/s")
+        written[f"link.{name}.domain"] = (wire.domain, "")
+        written[f"link.{name}.latency"] = (wire.latency, "s")
+    return {key: _figure(entry, unit, where, key) for key, (entry, unit) in written.items() if entry is not None}
+
+
+def _figure(entry: Entry, unit: str, where: str, key: str) -> Figure:
+    source = (entry.source,) if isinstance(entry.source, str) else tuple(entry.source)
+    if not source or not all(source):
+        raise DataError(f"{where}: {key} has no source. Name the document or measurement that it is from.")
+    if unit == "":
+        if not isinstance(entry.value, int) or entry.value <= 0:
+            raise DataError(f"{where}: {key} is {entry.value!r}. Possible: a whole number above zero.")
+        return Figure(entry.value, entry.status, source, entry.note)
+    try:
+        value = quantity(str(entry.value), unit)
+    except BadValue as error:
+        raise DataError(f"{where}: {key}: {error}") from None
+    return Figure(value, entry.status, source, entry.note)

@@ -1,0 +1,68 @@
+"""Number formats as they are stored: bytes of n elements, block scales and zero points included."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from roofline.errors import UnknownName
+from roofline.num import Num, ceil_div
+
+
+@dataclass(frozen=True, slots=True)
+class DType:
+    """One way to store a tensor.
+
+    `bits` [bit] an element; each block of `block` = (rows, columns) elements carries `scale_bits`
+    [bit] more (its scale and, where the format has one, its zero point).
+    """
+
+    name: str
+    bits: int
+    block: tuple[int, int] | None = None
+    scale_bits: int = 0
+    note: str = ""
+
+    def of(self, elements: Num) -> Num:
+        """Bytes of that many elements without block scales (activations, vectors) [byte]."""
+        if self.bits % 8 == 0:
+            return elements * (self.bits // 8)
+        return ceil_div(elements * self.bits, 8)
+
+    def matrix(self, rows: Num, columns: Num) -> Num:
+        """Bytes of a stored matrix [rows, columns], scales along the columns included [byte]."""
+        if self.block is None:
+            return self.of(rows * columns)
+        blocks = ceil_div(rows, self.block[0]) * ceil_div(columns, self.block[1])
+        return self.of(rows * columns) + ceil_div(blocks * self.scale_bits, 8)
+
+
+_ALL = (
+    DType("fp64", 64),
+    DType("fp32", 32),
+    DType("bf16", 16),
+    DType("fp16", 16),
+    DType("fp8", 8, note="one byte, per-tensor scale not counted"),
+    DType("fp8-block128", 8, (128, 128), 32, note="one FP32 scale a 128x128 block"),
+    DType("mxfp8", 8, (1, 32), 8, note="one E8M0 scale per 32 elements (OCP MX 1.0)"),
+    DType("int8", 8, note="one byte, scales not counted"),
+    DType("fp6", 6, note="six bits, scales not counted"),
+    DType("mxfp6", 6, (1, 32), 8, note="one E8M0 scale per 32 elements (OCP MX 1.0)"),
+    DType("fp4", 4, note="half a byte, scales not counted"),
+    DType("mxfp4", 4, (1, 32), 8, note="one E8M0 scale per 32 elements (OCP MX 1.0)"),
+    DType("nvfp4", 4, (1, 16), 8, note="one FP8 scale per 16 elements"),
+    DType("int4", 4, note="half a byte, scales not counted"),
+    DType("int4-g32", 4, (1, 32), 20, note="FP16 scale and 4-bit zero point per 32 elements"),
+    DType("int4-g64", 4, (1, 64), 20, note="FP16 scale and 4-bit zero point per 64 elements"),
+    DType("int4-g128", 4, (1, 128), 20, note="FP16 scale and 4-bit zero point per 128 elements"),
+)
+DTYPES = {each.name: each for each in _ALL}
+
+
+def dtype(name: str | DType) -> DType:
+    """The number format of that name; raises UnknownName with the known ones."""
+    if isinstance(name, DType):
+        return name
+    found = DTYPES.get(name)
+    if found is None:
+        raise UnknownName.of("dtype", name, DTYPES)
+    return found

@@ -1,0 +1,13 @@
+"""Gemma 1: Llama's layers with an explicit head_dim and tied embeddings."""
+
+from roofline.config import Config
+from roofline.families import family
+from roofline.families.dense import Traits, decoder
+from roofline.model import Model
+
+
+@family("gemma")
+def gemma(config: Config) -> Model:
+    """Gemma 1: heads · head_dim differs from the hidden size; the scaling of the embedding is not counted."""
+    bias = config.flag("attention_bias", False)
+    return decoder(config, Traits(qkv_bias=bias, out_bias=bias, tied=True))

@@ -1,0 +1,184 @@
+"""The ledger of a pass: every kernel with its demand, its bound and its share, and their totals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from roofline.assumptions import assumptions
+from roofline.bound import Bound, Point, bound, place
+from roofline.cost import Cost
+from roofline.device import Device
+from roofline.fold import fold
+from roofline.model import Model
+from roofline.num import Num
+from roofline.parts.base import Pass
+from roofline.shard import Shard
+from roofline.workload import Precision, Workload
+
+_COMPULSORY = ("weights", "kv", "output")
+
+
+class Efficiency(NamedTuple):
+    """The shares of bandwidth and of peak that a derated time assumes."""
+
+    bandwidth: float
+    compute: float
+
+
+@dataclass(frozen=True, slots=True)
+class Total:
+    """The whole pass of one rank.
+
+    Times [s]: `bound_seconds` is the sum of the kernels' bounds, `floor_seconds` the pass with perfect
+    overlap and only its compulsory bytes, `no_overlap_seconds` every resource one after another,
+    `seconds` the time model asked for. `tokens_per_second` counts the rows of the pass over `seconds`.
+    `bound` is the resource that bounds most of the time, `of_peak` the share of the undiscounted
+    tensor peak that `seconds` means.
+    """
+
+    flops: Num
+    bytes: Num
+    intensity: Num
+    seconds: Num
+    bound_seconds: Num
+    floor_seconds: Num
+    no_overlap_seconds: Num
+    expected_seconds: Num | None
+    tokens_per_second: Num
+    bound: Any
+    of_peak: Num
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """A model's pass on a device, kernel by kernel.
+
+    `kernels` are Points in the order of the pass; `times` are their seconds under the time model (all
+    calls together), which is the bound unless an efficiency was asked for.
+    """
+
+    model: Model
+    device: Device
+    workload: Workload
+    precision: Precision
+    shard: Shard
+    efficiency: Efficiency | None
+    fused: bool
+    kernels: tuple[Point, ...]
+    times: tuple[Num, ...]
+
+    def __iter__(self) -> Iterator[Point]:
+        return iter(self.kernels)
+
+    def __len__(self) -> int:
+        return len(self.kernels)
+
+    @cached_property
+    def total(self) -> Total:
+        """The sums over all kernels."""
+        flops: Num = 0
+        moved: Num = 0
+        bounds: Num = 0.0
+        apart: Num = 0.0
+        seconds: Num = 0.0
+        for point, time in zip(self.kernels, self.times, strict=True):
+            count, cost, each = point.count, point.work.cost, point.bound
+            flops = flops + count * cost.total_flops
+            moved = moved + count * cost.bytes
+            bounds = bounds + count * each.seconds
+            apart = apart + count * each.no_overlap
+            seconds = seconds + time
+        return Total(
+            flops=flops,
+            bytes=moved,
+            intensity=flops / moved,
+            seconds=seconds,
+            bound_seconds=bounds,
+            floor_seconds=self.floor.seconds,
+            no_overlap_seconds=apart,
+            expected_seconds=None,
+            tokens_per_second=self.workload.tokens / seconds,
+            bound=self.by_resource.by,
+            of_peak=flops / seconds / self.device.rate(self.precision.compute),
+        )
+
+    @cached_property
+    def floor(self) -> Bound:
+        """The least time of the pass with perfect overlap.
+
+        Compulsory bytes only: each weight once, the cache read, the rows looked up and the logits written.
+        """
+        flops: dict[str, Num] = {}
+        moved: Num = 0
+        links: dict[str, Num] = {}
+        for point in self.kernels:
+            count, cost = point.count, point.work.cost
+            for rate, n in cost.flops.items():
+                flops[rate] = flops.get(rate, 0) + count * n
+            for role in _COMPULSORY:
+                if role in cost.memory:
+                    moved = moved + count * cost.memory[role]
+            for link, n in cost.links.items():
+                links[link] = links.get(link, 0) + count * n
+        return bound(Cost(flops, {"compulsory": moved}, links, launches=0), self.device)
+
+    @cached_property
+    def by_resource(self) -> Bound:
+        """Seconds of the bound by the resource that sets each kernel's [s]; its `by` is the verdict."""
+        spent: dict[str, Num] = dict.fromkeys(("compute", "memory", "link", "launch"), 0.0)
+        for point in self.kernels:
+            seconds = point.count * point.bound.seconds
+            by = point.bound.by
+            for resource in (by,) if isinstance(by, str) else spent:
+                spent[resource] = spent[resource] + (by == resource) * seconds
+        return Bound.of(spent["compute"], spent["memory"], spent["link"], spent["launch"])
+
+    @cached_property
+    def assumptions(self) -> tuple[str, ...]:
+        """What the numbers take for granted, in sentences."""
+        return assumptions(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The ledger as JSON types, schema `roofline.ledger/1`."""
+        from roofline.show.record import ledger_record
+
+        return ledger_record(self)
+
+
+def predict(
+    model: Model,
+    device: Device,
+    workload: Workload | None = None,
+    precision: Precision | None = None,
+    *,
+    shard: Shard | None = None,
+    efficiency: tuple[float, float] | None = None,
+    fused: bool = False,
+) -> Ledger:
+    """The ledger of one pass of `model` on `device`.
+
+    Defaults: a decode step of one sequence at 8,192 tokens, in BF16, on one device, at its bound.
+    `efficiency` = shares of (bandwidth, compute) that the times assume; bounds stay undiscounted.
+    Raises UnknownName for a rate or link that the device lacks, ShardError where the ranks do not divide.
+    """
+    workload = Workload.decode() if workload is None else workload
+    precision = Precision() if precision is None else precision
+    shard = Shard() if shard is None else shard
+    device.rate(precision.compute)
+    link = device.link(shard.tp).name if shard.tp > 1 else "link"
+    kernels = model.kernels(Pass(workload, precision, shard, link))
+    if fused:
+        kernels = fold(kernels)
+    points = tuple(
+        place(kernel.work, device, name=kernel.name, part=kernel.part, count=count) for count, kernel in kernels
+    )
+    shares = None if efficiency is None else Efficiency(*efficiency)
+    if shares is None:
+        times = tuple(point.count * point.bound.seconds for point in points)
+    else:
+        derated = device.derated(*shares)
+        times = tuple(point.count * bound(point.work.cost, derated).seconds for point in points)
+    return Ledger(model, device, workload, precision, shard, shares, fused, points, times)

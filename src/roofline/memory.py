@@ -1,0 +1,91 @@
+"""Does it fit: weights, KV cache and activations of one rank beside the device's memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import cast
+
+from roofline.device import Device
+from roofline.ledger import Ledger
+from roofline.model import Model
+from roofline.parts.base import Pass
+from roofline.shard import Shard
+from roofline.workload import Precision, Workload
+
+_MOST = 1 << 40
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """Bytes of one rank [byte].
+
+    `activation_bytes` is what the hungriest kernel reads and writes beside weights and cache: a floor, as
+    engines reserve more. `capacity_bytes` and `fits` are None where the capacity is unknown; `max_sequences`
+    and `max_context` are the largest that fit with the rest unchanged, 0 where none does, None where
+    nothing bounds them.
+    """
+
+    weight_bytes: int
+    kv_bytes: int
+    activation_bytes: int
+    capacity_bytes: int | None
+    max_sequences: int | None = None
+    max_context: int | None = None
+
+    @property
+    def total_bytes(self) -> int:
+        """Weights, cache and activations together [byte]."""
+        return self.weight_bytes + self.kv_bytes + self.activation_bytes
+
+    @property
+    def fits(self) -> bool | None:
+        """Whether the total is within the capacity."""
+        return None if self.capacity_bytes is None else self.total_bytes <= self.capacity_bytes
+
+
+def resident(model: Model, workload: Workload, precision: Precision, shard: Shard, capacity: int | None) -> Memory:
+    """What one rank holds during a pass."""
+    cache = sum(cast(int, model.resident_cache(rows, precision, shard)) for rows in workload.groups)
+    hungriest = 0
+    for _, kernel in model.kernels(Pass(workload, precision, shard)):
+        moved = kernel.work.cost.memory
+        hungriest = max(hungriest, cast(int, moved.get("activations", 0)) + cast(int, moved.get("output", 0)))
+    weights = cast(int, model.weight_bytes(precision, shard))
+    return Memory(weights, cache, hungriest, capacity)
+
+
+def memory(ledger: Ledger) -> Memory:
+    """The memory of a ledger's pass (scalar sizes), and the largest batch and context that fit."""
+    return fit(ledger.model, ledger.device, ledger.workload, ledger.precision, ledger.shard)
+
+
+def fit(model: Model, device: Device, workload: Workload, precision: Precision, shard: Shard) -> Memory:
+    """What one rank holds during a pass, and the largest batch and context that fit."""
+    capacity = device.capacity
+
+    def at(changed: Workload) -> Memory:
+        return resident(model, changed, precision, shard, capacity)
+
+    now = at(workload)
+    if capacity is None:
+        return now
+    sequences = _largest(lambda n: at(workload.resized(sequences=n)).total_bytes <= capacity)
+    context = _largest(lambda n: at(workload.resized(context=n)).total_bytes <= capacity)
+    return Memory(now.weight_bytes, now.kv_bytes, now.activation_bytes, capacity, sequences, context)
+
+
+def _largest(fits: Callable[[int], bool]) -> int | None:
+    """The largest n >= 1 that fits, 0 where 1 does not, None where nothing up to 2^40 fails."""
+    if not fits(1):
+        return 0
+    high = 2
+    while fits(high):
+        high *= 2
+        if high > _MOST:
+            return None
+    low = high // 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low

@@ -1,0 +1,102 @@
+"""A model: parts, each repeated over a number of layers; its parameters, cache and kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from os import PathLike
+from typing import Any, NamedTuple
+
+from roofline.dtypes import dtype
+from roofline.num import Num
+from roofline.ops import positions
+from roofline.parts.base import Kernel, Part, Pass
+from roofline.shard import Shard
+from roofline.workload import Precision, Rows
+
+
+class Repeat(NamedTuple):
+    """A part and the number of layers that have one."""
+
+    times: int
+    part: Part
+
+
+class Counted(NamedTuple):
+    """A kernel and the number of times that a pass calls it."""
+
+    calls: int
+    kernel: Kernel
+
+
+@dataclass(frozen=True, slots=True)
+class Parameters:
+    """Exact parameter counts.
+
+    `total` of everything stored (tied embeddings once); `active` of what one token goes through;
+    `embedding` is the token table; `experts` are those of routed experts; `text` and `vision` split the total.
+    """
+
+    total: int
+    active: int
+    text: int
+    vision: int
+    embedding: int
+    experts: int
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A network as repeated parts, in the order of a pass.
+
+    `assumptions` name what the config left open; `max_positions` is what it was trained to [tokens].
+    """
+
+    name: str
+    repeats: tuple[Repeat, ...]
+    layers: int
+    max_positions: int | None = None
+    assumptions: tuple[str, ...] = ()
+    sources: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    @staticmethod
+    def load(name: str | PathLike[str] | Mapping[str, Any]) -> Model:
+        """The model of that name, Hugging Face id, folder, config.json or dict of one.
+
+        Raises UnknownName for a name that is not found, ConfigError for a config that does not decide.
+        """
+        from roofline.catalogue import load_model
+
+        return load_model(name)
+
+    def parameters(self) -> Parameters:
+        """Exact counts of the stored parameters."""
+        total = embedding = 0
+        for count, part in self.repeats:
+            for each in part.weights():
+                total += count * each.parameters
+                embedding += count * each.parameters if each.kind == "table" else 0
+        return Parameters(total, total, total, 0, embedding, 0)
+
+    def kernels(self, run: Pass) -> list[Counted]:
+        """The kernels of a pass in order, each with its count."""
+        return [Counted(count, kernel) for count, part in self.repeats for kernel in part.kernels(run)]
+
+    def weight_bytes(self, precision: Precision, shard: Shard) -> Num:
+        """Bytes of the weights that one rank stores [byte]."""
+        total: Num = 0
+        for count, part in self.repeats:
+            for each in part.weights():
+                total = total + count * each.bytes(precision, shard)
+        return total
+
+    def cache_bytes(self, held: Num, precision: Precision, shard: Shard) -> Num:
+        """Bytes of KV cache that one rank keeps for a sequence of `held` positions [byte]."""
+        elements: Num = 0
+        for count, part in self.repeats:
+            elements = elements + count * part.cache_elements(held, shard)
+        return dtype(precision.kv).of(elements)
+
+    def resident_cache(self, rows: Rows, precision: Precision, shard: Shard) -> Num:
+        """Bytes of KV cache of a group of rows after its pass [byte]."""
+        return rows.sequences * self.cache_bytes(positions(rows.new, rows.context), precision, shard)

@@ -1,0 +1,203 @@
+"""What formulas may be fed: exact ints, floats, NumPy arrays, or `Expr`, the traced number.
+
+A formula uses `+ - * /` and the functions below, and nothing else; then the same lines give an
+exact integer, a sweep over a million settings, and the formula itself as text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Array: TypeAlias = NDArray[np.float64]
+
+Num: TypeAlias = "int | float | Array | Expr"
+Cond: TypeAlias = "bool | NDArray[np.bool_] | Expr"
+
+_PLAIN = frozenset({int, float})
+
+
+def maximum(a: Num, b: Num) -> Num:
+    """The larger of two numbers, element by element."""
+    if a.__class__ in _PLAIN and b.__class__ in _PLAIN:
+        return a if a >= b else b  # pyright: ignore
+    if isinstance(a, Expr) or isinstance(b, Expr):
+        return Expr.of("max", a, b)
+    import numpy as np
+
+    return np.maximum(a, b)
+
+
+def minimum(a: Num, b: Num) -> Num:
+    """The smaller of two numbers, element by element."""
+    if a.__class__ in _PLAIN and b.__class__ in _PLAIN:
+        return a if a <= b else b  # pyright: ignore
+    if isinstance(a, Expr) or isinstance(b, Expr):
+        return Expr.of("min", a, b)
+    import numpy as np
+
+    return np.minimum(a, b)
+
+
+def where(condition: Cond, a: Num, b: Num) -> Num:
+    """`a` where the condition holds, else `b`; both are evaluated."""
+    if condition.__class__ is bool:
+        return a if condition else b
+    if isinstance(condition, Expr) or isinstance(a, Expr) or isinstance(b, Expr):
+        return Expr.of("where", condition, a, b)
+    import numpy as np
+
+    return np.where(condition, a, b)
+
+
+def ceil_div(a: Num, b: Num) -> Num:
+    """a / b rounded up to a whole number; exact for ints."""
+    return -(-a // b)
+
+
+def exact_div(a: Num, b: Num) -> Num:
+    """a / b, which stays an int where both are ints and b divides a."""
+    if isinstance(a, int) and isinstance(b, int) and a % b == 0:
+        return a // b
+    return a / b
+
+
+_INFIX: Mapping[str, tuple[int, Callable[[Any, Any], Any]]] = {
+    "<": (1, lambda a, b: a < b),
+    "<=": (1, lambda a, b: a <= b),
+    ">": (1, lambda a, b: a > b),
+    ">=": (1, lambda a, b: a >= b),
+    "+": (2, lambda a, b: a + b),
+    "-": (2, lambda a, b: a - b),
+    "*": (3, lambda a, b: a * b),
+    "/": (3, lambda a, b: a / b),
+    "//": (3, lambda a, b: a // b),
+}
+_CALLS: Mapping[str, Callable[..., Any]] = {"max": maximum, "min": minimum, "where": where}
+_ATOM = 4
+
+
+class Expr:
+    """A traced number: the formula that made it, printable and evaluable.
+
+    `Expr.var("m")` starts a trace; arithmetic on it grows a tree that shares its branches.
+    """
+
+    __slots__ = ("args", "op")
+
+    def __init__(self, op: str, args: tuple[Any, ...]) -> None:
+        self.op = op
+        self.args = args
+
+    @classmethod
+    def var(cls, name: str) -> Expr:
+        """A free variable."""
+        return cls("var", (name,))
+
+    @classmethod
+    def of(cls, op: str, *args: object) -> Expr:
+        """The node `op` over its arguments; plain numbers become constants."""
+        return cls(op, tuple(each if isinstance(each, Expr) else cls("const", (each,)) for each in args))
+
+    def evaluate(self, **values: Num) -> Num:
+        """The number that the formula gives for these values of its variables."""
+        seen: dict[int, Any] = {}
+
+        def walk(node: Expr) -> Any:
+            key = id(node)
+            if key not in seen:
+                if node.op == "var":
+                    seen[key] = values[node.args[0]]
+                elif node.op == "const":
+                    seen[key] = node.args[0]
+                else:
+                    call = _INFIX[node.op][1] if node.op in _INFIX else _CALLS[node.op]
+                    seen[key] = call(*(walk(each) for each in node.args))
+            return seen[key]
+
+        return walk(self)
+
+    def __str__(self) -> str:
+        return self._text()[0]
+
+    __repr__ = __str__
+
+    def _text(self) -> tuple[str, int]:
+        if self.op in ("var", "const"):
+            return str(self.args[0]), _ATOM
+        if self.op not in _INFIX:
+            return f"{self.op}({', '.join(str(each) for each in self.args)})", _ATOM
+        strength = _INFIX[self.op][0]
+        (left, a), (right, b) = (each._text() for each in self.args)
+        left = f"({left})" if a < strength else left
+        loose = b < strength or (b == strength and self.op in ("-", "/", "//", "*"))
+        return f"{left} {self.op} {f'({right})' if loose else right}", strength
+
+    def __bool__(self) -> bool:
+        raise TypeError("a traced number has no truth value: use num.where instead of `if`")
+
+    def _is(self, value: int) -> bool:
+        return self.op == "const" and self.args[0] == value
+
+    def __add__(self, other: Num) -> Expr:
+        return self if _zero(other) else _lift(other) if self._is(0) else Expr.of("+", self, other)
+
+    def __radd__(self, other: Num) -> Expr:
+        return _lift(other).__add__(self)
+
+    def __sub__(self, other: Num) -> Expr:
+        return self if _zero(other) else Expr.of("-", self, other)
+
+    def __rsub__(self, other: Num) -> Expr:
+        return _lift(other).__sub__(self)
+
+    def __mul__(self, other: Num) -> Expr:
+        if _zero(other) or self._is(0):
+            return Expr("const", (0,))
+        return self if _one(other) else _lift(other) if self._is(1) else Expr.of("*", self, other)
+
+    def __rmul__(self, other: Num) -> Expr:
+        return _lift(other).__mul__(self)
+
+    def __truediv__(self, other: Num) -> Expr:
+        return self if _one(other) else Expr.of("/", self, other)
+
+    def __rtruediv__(self, other: Num) -> Expr:
+        return _lift(other).__truediv__(self)
+
+    def __floordiv__(self, other: Num) -> Expr:
+        return self if _one(other) else Expr.of("//", self, other)
+
+    def __rfloordiv__(self, other: Num) -> Expr:
+        return _lift(other).__floordiv__(self)
+
+    def __neg__(self) -> Expr:
+        return Expr.of("-", 0, self)
+
+    def __lt__(self, other: Num) -> Expr:
+        return Expr.of("<", self, other)
+
+    def __le__(self, other: Num) -> Expr:
+        return Expr.of("<=", self, other)
+
+    def __gt__(self, other: Num) -> Expr:
+        return Expr.of(">", self, other)
+
+    def __ge__(self, other: Num) -> Expr:
+        return Expr.of(">=", self, other)
+
+
+def _lift(value: Num) -> Expr:
+    return value if isinstance(value, Expr) else Expr("const", (value,))
+
+
+def _zero(value: object) -> bool:
+    return value._is(0) if isinstance(value, Expr) else value.__class__ in _PLAIN and value == 0  # pyright: ignore[reportPrivateUsage]
+
+
+def _one(value: object) -> bool:
+    return value._is(1) if isinstance(value, Expr) else value.__class__ in _PLAIN and value == 1  # pyright: ignore[reportPrivateUsage]

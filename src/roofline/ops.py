@@ -1,0 +1,241 @@
+"""The operations: one function each, from dims to Work. Every FLOP and byte is counted here.
+
+A multiply-add is 2 FLOP. FLOPs an element of the small kernels are a convention: norm 3, an added
+tensor 1, activation with multiply 3, RoPE 3, softmax 5. Bytes are ideal: each operand once.
+Tensor-core work runs at the rate `compute`, the small kernels at the FP32 vector rate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+from roofline.cost import Cost, Work
+from roofline.dtypes import DType, dtype
+from roofline.errors import RooflineError, UnknownName
+from roofline.num import Num, exact_div, maximum, minimum, where
+
+VECTOR = "fp32-vector"
+Storage = str | DType
+Operation = Callable[..., Work]
+_F = TypeVar("_F", bound=Operation)
+
+OPS: dict[str, Operation] = {}
+
+
+def op(name: str) -> Callable[[_F], _F]:
+    """Register an operation under its public name; a second registration is refused."""
+
+    def register(function: _F) -> _F:
+        if name in OPS:
+            raise RooflineError(f"The operation {name!r} is registered twice.")
+        OPS[name] = function
+        return function
+
+    return register
+
+
+def operation(name: str) -> Operation:
+    """The registered operation of that name; raises UnknownName."""
+    if name not in OPS:
+        raise UnknownName.of("operation", name, OPS)
+    return OPS[name]
+
+
+def _small(name: str, dims: Mapping[str, Num], flops: Num, memory: Mapping[str, Num]) -> Work:
+    """Work of a kernel on the vector units."""
+    return Work(name, dims, Cost({VECTOR: flops}, memory))
+
+
+@op("linear")
+def linear(
+    *,
+    m: Num,
+    n: Num,
+    k: Num,
+    weights: Storage = "bf16",
+    activations: Storage = "bf16",
+    compute: str = "bf16",
+    biases: Num | None = None,
+    bias: Storage = "bf16",
+    output: str = "activations",
+) -> Work:
+    """y[m,n] = x[m,k] · W[k,n] + b: flops = 2 m n k, bytes = W + x + y.
+
+    `biases` of the n outputs have one (their bytes are counted, their m additions are not);
+    `output` is the memory role of y.
+    """
+    w, a = dtype(weights), dtype(activations)
+    stored = w.matrix(n, k)
+    if biases is not None:
+        stored = stored + dtype(bias).of(biases)
+    memory = {"weights": stored, "activations": a.of(m * k)}
+    written = a.of(m * n)
+    memory[output] = memory[output] + written if output in memory else written
+    return Work("linear", {"m": m, "n": n, "k": k}, Cost({compute: 2 * m * n * k}, memory))
+
+
+def attended(new: Num, context: Num, window: Num | None = None) -> Num:
+    """Query-key pairs of one causal sequence and head.
+
+    `new` queries after `context` cached positions: new·context + new(new+1)/2. A single new token
+    (a decode step) is the last of the `context` positions that the published figures count, so it
+    attends to `context` of them. `window` caps what one query sees.
+    """
+    alone = maximum(context, 1)
+    if window is None:
+        many = new * context + exact_div(new * (new + 1), 2)
+    else:
+        alone = minimum(alone, window)
+        growing = minimum(maximum(window - context, 0), new)
+        many = growing * context + exact_div(growing * (growing + 1), 2) + (new - growing) * window
+    return where(new > 1, many, alone)
+
+
+def positions(new: Num, context: Num, window: Num | None = None) -> Num:
+    """Cache positions that the new tokens of one sequence read, each once.
+
+    `context + new`; a single new token is the last of `context`. A window leaves out those that no
+    query sees any more.
+    """
+    held = where(new > 1, context + new, maximum(context, 1))
+    return held if window is None else minimum(held, window + new - 1)
+
+
+@op("attention")
+def attention(
+    *,
+    sequences: Num,
+    new: Num,
+    context: Num,
+    heads: Num,
+    kv_heads: Num,
+    head_dim: Num,
+    kv: Storage = "bf16",
+    activations: Storage = "bf16",
+    compute: str = "bf16",
+    causal: bool = True,
+    window: Num | None = None,
+) -> Work:
+    """softmax(q·Kᵀ)·V, tiled: flops = 4 · sequences · heads · head_dim · pairs.
+
+    Reads q and the cached K and V once, writes its output, appends the new K and V. `kv_heads`
+    below `heads` is grouped-query, 1 multi-query attention. The softmax is not counted.
+    """
+    tokens = sequences * new
+    if causal:
+        pairs, seen = attended(new, context, window), positions(new, context, window)
+    else:
+        pairs, seen = new * (context + new), context + new
+    cache, a = dtype(kv), dtype(activations)
+    width = 2 * kv_heads * head_dim
+    memory = {
+        "kv": cache.of(sequences * seen * width),
+        "activations": a.of(2 * tokens * heads * head_dim) + cache.of(tokens * width),
+    }
+    dims = {
+        "sequences": sequences,
+        "new": new,
+        "context": context,
+        "heads": heads,
+        "kv_heads": kv_heads,
+        "head_dim": head_dim,
+    }
+    if window is not None:
+        dims["window"] = window
+    return Work("attention", dims, Cost({compute: 4 * sequences * heads * head_dim * pairs}, memory))
+
+
+@op("norm")
+def norm(
+    *,
+    m: Num,
+    width: Num,
+    added: Num = 0,
+    vectors: Num = 1,
+    activations: Storage = "bf16",
+    weights: Storage = "bf16",
+) -> Work:
+    """RMSNorm or LayerNorm of m rows, after adding `added` tensors to the residual stream.
+
+    Reads the stream and each added tensor, writes the normed rows, and the stream where something
+    was added; reads `vectors` parameter vectors (scale, bias). 3 FLOP an element, 1 for each tensor added.
+    """
+    a = dtype(activations)
+    tensors = 2 + added + minimum(added, 1)
+    memory = {"weights": dtype(weights).of(vectors * width), "activations": a.of(tensors * m * width)}
+    return _small("norm", {"m": m, "width": width, "added": added}, (3 + added) * m * width, memory)
+
+
+@op("activation")
+def activation(*, m: Num, width: Num, gates: Num = 1, activations: Storage = "bf16") -> Work:
+    """act(g) · u over m rows of `width`: reads 1 + gates tensors, writes one, 3 FLOP an element.
+
+    `gates` is 1 for a gated MLP (SwiGLU, GeGLU) and 0 for a plain one.
+    """
+    moved = dtype(activations).of((2 + gates) * m * width)
+    return _small("activation", {"m": m, "width": width, "gates": gates}, 3 * m * width, {"activations": moved})
+
+
+@op("rope")
+def rope(
+    *,
+    m: Num,
+    heads: Num,
+    kv_heads: Num,
+    head_dim: Num,
+    rotary_dim: Num | None = None,
+    normed: Num = 0,
+    activations: Storage = "bf16",
+    weights: Storage = "bf16",
+) -> Work:
+    """Rotary embedding of q and k, with their norm where `normed` is 1: reads and writes both once.
+
+    3 FLOP for each rotated element (`rotary_dim` of each head), 3 more for each normed one.
+    """
+    a = dtype(activations)
+    rows = m * (heads + kv_heads)
+    rotated = rows * (head_dim if rotary_dim is None else rotary_dim)
+    memory = {
+        "weights": dtype(weights).of(2 * normed * head_dim),
+        "activations": a.of(2 * rows * head_dim),
+    }
+    dims = {"m": m, "heads": heads, "kv_heads": kv_heads, "head_dim": head_dim, "normed": normed}
+    return _small("rope", dims, 3 * rotated + 3 * normed * rows * head_dim, memory)
+
+
+@op("embedding")
+def embedding(*, m: Num, width: Num, tables: Num = 1, weights: Storage = "bf16", activations: Storage = "bf16") -> Work:
+    """Look-up of m rows in each of `tables` tables (tokens, positions), added: no table is streamed."""
+    memory = {
+        "weights": dtype(weights).matrix(tables * m, width),
+        "activations": dtype(activations).of(m * width),
+    }
+    return _small("embedding", {"m": m, "width": width, "tables": tables}, (tables - 1) * m * width, memory)
+
+
+@op("elementwise")
+def elementwise(
+    *,
+    n: Num,
+    reads: Num = 2,
+    writes: Num = 1,
+    flops: Num = 1,
+    activations: Storage = "bf16",
+) -> Work:
+    """Any element-by-element kernel: n elements, tensors read and written, FLOPs an element."""
+    moved = dtype(activations).of((reads + writes) * n)
+    return _small("elementwise", {"n": n, "reads": reads, "writes": writes}, flops * n, {"activations": moved})
+
+
+@op("softmax")
+def softmax(*, m: Num, width: Num, activations: Storage = "bf16") -> Work:
+    """Softmax over m rows of `width`: reads and writes once, 5 FLOP an element."""
+    moved = dtype(activations).of(2 * m * width)
+    return _small("softmax", {"m": m, "width": width}, 5 * m * width, {"activations": moved})
+
+
+@op("copy")
+def copy(*, n: Num) -> Work:
+    """A copy of n bytes within memory: read once, written once."""
+    return Work("copy", {"n": n}, Cost({}, {"activations": 2 * n}))

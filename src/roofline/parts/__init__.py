@@ -1,0 +1,1 @@
+"""Building blocks of a network: each declares its weights and yields the kernels of a pass."""

@@ -1,0 +1,130 @@
+"""What every part is made of: declared weights, and a pass that turns them into kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+from roofline import collectives, ops
+from roofline.cost import Work
+from roofline.dtypes import DType, dtype
+from roofline.num import Num
+from roofline.shard import Axis, Shard
+from roofline.workload import Precision, Rows, Workload
+
+
+@dataclass(frozen=True, slots=True)
+class Weight:
+    """A stored parameter: a matrix y[out] = W[out, inp] x[inp] (+ b[out]), or a vector without `inp`.
+
+    `kind` sets apart what is counted apart: "matrix", "vector", "table" (looked up), "positions".
+    """
+
+    name: str
+    out: Axis
+    inp: Axis | None = None
+    bias: bool = False
+    kind: str = "matrix"
+
+    @property
+    def parameters(self) -> int:
+        """Numbers stored, the bias included."""
+        rows = self.out.elements
+        return rows * (self.inp.elements if self.inp else 1) + (rows if self.bias else 0)
+
+    def bytes(self, precision: Precision, shard: Shard) -> Num:
+        """Bytes that one rank stores [byte]."""
+        rows = shard.elements(self.out)
+        if self.inp is None:
+            return precision.vectors.of(rows)
+        stored = dtype(precision.weights).matrix(rows, shard.elements(self.inp))
+        return stored + precision.vectors.of(rows) if self.bias else stored
+
+
+class Kernel(NamedTuple):
+    """One kernel of a pass: its name, the part of the network it belongs to, its work."""
+
+    name: str
+    part: str
+    work: Work
+
+
+class Pass:
+    """One forward pass of one rank: the rows, the number formats and the split, as parts see them."""
+
+    __slots__ = ("activations", "groups", "kv", "link", "logits", "precision", "shard", "tokens", "vectors", "weights")
+
+    def __init__(self, workload: Workload, precision: Precision, shard: Shard, link: str = "link") -> None:
+        self.groups: tuple[Rows, ...] = workload.groups
+        self.tokens: Num = workload.tokens
+        self.logits: Num = workload.logits
+        self.precision = precision
+        self.shard = shard
+        self.link = link
+        self.weights: DType = dtype(precision.weights)
+        self.activations: DType = dtype(precision.activations)
+        self.kv: DType = dtype(precision.kv)
+        self.vectors: DType = precision.vectors
+
+    def gemm(
+        self, name: str, part: str, rows: Num, weights: tuple[Weight, ...], output: str = "activations"
+    ) -> list[Kernel]:
+        """One GEMM of `rows` through matrices that share their input, and its all-reduce where that is split."""
+        shard = self.shard
+        inp = weights[0].inp
+        assert inp is not None
+        n = biases = 0
+        for each in weights:
+            local = shard.elements(each.out)
+            n += local
+            biases += local * each.bias
+        work = ops.linear(
+            m=rows,
+            n=n,
+            k=shard.elements(inp),
+            weights=self.weights,
+            activations=self.activations,
+            compute=self.precision.compute,
+            biases=biases or None,
+            bias=self.vectors,
+            output=output,
+        )
+        return [Kernel(name, part, work), *self.reduced(inp, part, rows * n)]
+
+    def reduced(self, contracted: Axis, part: str, elements: Num) -> Iterable[Kernel]:
+        """The all-reduce that sums what each rank has after a contraction over `contracted`."""
+        ranks = self.shard.ranks(contracted)
+        if ranks == 1:
+            return ()
+        work = collectives.all_reduce(self.activations.of(elements), ranks, link=self.link)
+        return (Kernel(f"{part}_all_reduce", part, work),)
+
+    def gathered(self, axis: Axis, part: str, rows: Num) -> Iterable[Kernel]:
+        """The all-gather that gives every rank the whole of a split output axis."""
+        ranks = self.shard.ranks(axis)
+        if ranks == 1:
+            return ()
+        size = self.activations.of(rows * self.shard.elements(axis) * ranks)
+        return (Kernel(f"{part}_all_gather", part, collectives.all_gather(size, ranks, link=self.link)),)
+
+
+class Part(Protocol):
+    """A building block."""
+
+    @property
+    def label(self) -> str:
+        """What the ledger calls it: "attention", "mlp", "embedding" …"""
+        ...
+
+    def weights(self) -> tuple[Weight, ...]:
+        """The parameters that it stores."""
+        ...
+
+    def kernels(self, run: Pass) -> Iterable[Kernel]:
+        """The kernels of one pass through it, in order."""
+        ...
+
+    def cache_elements(self, positions: Num, shard: Shard) -> Num:
+        """Numbers that one sequence of that many positions keeps in the KV cache of one rank."""
+        ...

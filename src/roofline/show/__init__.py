@@ -1,0 +1,1 @@
+"""Ways to show a result: JSON records and terminal text. Nothing here computes what it shows."""

@@ -1,0 +1,450 @@
+"""Results as JSON: one Struct a record, from which the schema files of the package are made."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal, cast
+
+import msgspec
+
+from roofline.catalogue import source_titles
+from roofline.device import Device, Figure
+from roofline.errors import BadValue
+from roofline.ledger import Ledger, Total
+from roofline.memory import memory
+from roofline.model import Model
+from roofline.shard import Shard
+from roofline.verdicts import verdict
+from roofline.workload import Precision, Rows
+
+Resource = Literal["compute", "memory", "link", "launch"]
+
+
+class ParametersRecord(msgspec.Struct):
+    """Exact parameter counts."""
+
+    total: int
+    active: int
+    text: int
+    vision: int
+    embedding: int
+    experts: int
+
+
+class NamedModel(msgspec.Struct):
+    """The model of a ledger."""
+
+    name: str
+    parameters: ParametersRecord
+
+
+class NamedDevice(msgspec.Struct):
+    """The device of a ledger."""
+
+    id: str
+    name: str
+
+
+class RowsRecord(msgspec.Struct):
+    """Sequences of one kind in a pass."""
+
+    phase: Literal["decode", "prefill"]
+    sequences: int
+    new_tokens: int
+    context: int
+    logits: Literal["last", "all"]
+
+
+class WorkloadRecord(msgspec.Struct):
+    """What was run, defaults included."""
+
+    phase: Literal["decode", "prefill", "mixed"]
+    sequences: int
+    new_tokens: int
+    context: int
+    tokens: int
+    groups: list[RowsRecord]
+    weights: str
+    kv: str
+    activations: str
+    compute: str
+    tp: int
+    fused: bool
+
+
+class EfficiencyRecord(msgspec.Struct):
+    """The shares that a derated time assumes."""
+
+    bandwidth: float
+    compute: float
+
+
+class TimeModel(msgspec.Struct):
+    """What `seconds` means."""
+
+    name: Literal["bound", "derated"]
+    efficiency: EfficiencyRecord | None
+
+
+class TotalRecord(msgspec.Struct):
+    """The whole pass of one rank."""
+
+    flops: int
+    bytes: int
+    intensity: float
+    seconds: float
+    bound_seconds: float
+    floor_seconds: float
+    no_overlap_seconds: float
+    expected_seconds: float | None
+    tokens_per_second: float
+    bound: Resource
+    of_peak: float
+    ridge: float
+
+
+class KernelRecord(msgspec.Struct):
+    """One row: all `count` calls together."""
+
+    name: str
+    op: str
+    part: str
+    count: int
+    flops: int
+    bytes: int
+    weight_bytes: int
+    kv_bytes: int
+    activation_bytes: int
+    link_bytes: int
+    intensity: float
+    seconds: float
+    bound_seconds: float
+    expected_seconds: float | None
+    bound: Resource
+    share: float
+
+
+class MemoryRecord(msgspec.Struct):
+    """What one rank holds."""
+
+    weight_bytes: int
+    kv_bytes: int
+    activation_bytes: int
+    total_bytes: int
+    capacity_bytes: int | None
+    fits: bool | None
+    max_sequences: int | None
+    max_context: int | None
+
+
+class SourceRecord(msgspec.Struct):
+    """Where a figure is from."""
+
+    value: float
+    status: str
+    source: list[str]
+    note: str
+
+
+class Sources(msgspec.Struct):
+    """Where the facts are from."""
+
+    model: dict[str, str]
+    device: dict[str, SourceRecord]
+
+
+class LedgerRecord(msgspec.Struct):
+    """`predict --json`."""
+
+    schema: Literal["roofline.ledger/1"]
+    model: NamedModel
+    device: NamedDevice
+    workload: WorkloadRecord
+    time_model: TimeModel
+    verdict: str
+    total: TotalRecord
+    kernels: list[KernelRecord]
+    memory: MemoryRecord
+    assumptions: list[str]
+    sources: Sources
+
+
+class ModelRecord(msgspec.Struct):
+    """`models NAME --json`."""
+
+    schema: Literal["roofline.model/1"]
+    name: str
+    parameters: ParametersRecord
+    layers: int
+    kv_bytes_per_token: int
+    weight_bytes: int
+    max_positions: int | None
+    assumptions: list[str]
+    sources: dict[str, str]
+
+
+class ModelLine(msgspec.Struct):
+    """One model of `models --json`."""
+
+    id: str
+    name: str
+    parameters: ParametersRecord
+    layers: int
+    kv_bytes_per_token: int
+
+
+class ModelsRecord(msgspec.Struct):
+    """`models --json`."""
+
+    schema: Literal["roofline.models/1"]
+    models: list[ModelLine]
+
+
+class ConflictRecord(msgspec.Struct):
+    """Sources that disagree."""
+
+    field: str
+    values: list[str]
+    verdict: str
+
+
+class DeviceRecord(msgspec.Struct):
+    """One device of `devices --json`."""
+
+    id: str
+    name: str
+    vendor: str
+    peaks: dict[str, float]
+    bandwidth: float
+    capacity_bytes: int | None
+    l2_bytes: int | None
+    link_bandwidth: float | None
+    ridge: dict[str, float]
+    aliases: list[str]
+    sources: dict[str, SourceRecord]
+    conflicts: list[ConflictRecord]
+    notes: list[str]
+
+
+class DevicesRecord(msgspec.Struct):
+    """`devices --json`, with one device or all."""
+
+    schema: Literal["roofline.devices/1"]
+    devices: list[DeviceRecord]
+
+
+SCHEMAS: dict[str, type[msgspec.Struct]] = {
+    "ledger-1": LedgerRecord,
+    "model-1": ModelRecord,
+    "models-1": ModelsRecord,
+    "devices-1": DevicesRecord,
+}
+
+
+def schema(name: str) -> dict[str, Any]:
+    """The JSON Schema of a record, as it stands in the package's `data/schemas`."""
+    return msgspec.json.schema(SCHEMAS[name])
+
+
+def _plain(record: msgspec.Struct) -> dict[str, Any]:
+    return cast(dict[str, Any], msgspec.to_builtins(record))
+
+
+def ledger_record(ledger: Ledger) -> dict[str, Any]:
+    """A scalar ledger as JSON types; raises BadValue for one over arrays."""
+    if not isinstance(ledger.total.seconds, (int, float)):
+        raise BadValue("A ledger over arrays is no single record. Predict one setting, or read its arrays.")
+    shares = ledger.efficiency
+    return _plain(
+        LedgerRecord(
+            schema="roofline.ledger/1",
+            model=NamedModel(ledger.model.name, _parameters(ledger.model)),
+            device=NamedDevice(ledger.device.id, ledger.device.name),
+            workload=_workload(ledger),
+            time_model=TimeModel(
+                "bound" if shares is None else "derated", None if shares is None else EfficiencyRecord(*shares)
+            ),
+            verdict=verdict(ledger),
+            total=_total(ledger),
+            kernels=_kernels(ledger),
+            memory=_memory(ledger),
+            assumptions=list(ledger.assumptions),
+            sources=Sources(dict(ledger.model.sources), _figures(ledger.device, _used(ledger))),
+        )
+    )
+
+
+def _parameters(model: Model) -> ParametersRecord:
+    counted = model.parameters()
+    return ParametersRecord(
+        counted.total, counted.active, counted.text, counted.vision, counted.embedding, counted.experts
+    )
+
+
+def _rows(rows: Rows) -> RowsRecord:
+    sizes = (rows.sequences, rows.new, rows.context)
+    sequences, new, context = (cast(int, each) for each in sizes)
+    phase = cast(Literal["decode", "prefill"], rows.phase)
+    return RowsRecord(phase, sequences, new, context, "all" if rows.all_logits else "last")
+
+
+def _workload(ledger: Ledger) -> WorkloadRecord:
+    groups = [_rows(each) for each in ledger.workload.groups]
+    precision = ledger.precision
+    return WorkloadRecord(
+        phase=cast(Literal["decode", "prefill", "mixed"], ledger.workload.phase),
+        sequences=groups[0].sequences,
+        new_tokens=groups[0].new_tokens,
+        context=groups[0].context,
+        tokens=cast(int, ledger.workload.tokens),
+        groups=groups,
+        weights=precision.weights,
+        kv=precision.kv,
+        activations=precision.activations,
+        compute=precision.compute,
+        tp=ledger.shard.tp,
+        fused=ledger.fused,
+    )
+
+
+def _total(ledger: Ledger) -> TotalRecord:
+    total: Total = ledger.total
+    return TotalRecord(
+        flops=cast(int, total.flops),
+        bytes=cast(int, total.bytes),
+        intensity=cast(float, total.intensity),
+        seconds=cast(float, total.seconds),
+        bound_seconds=cast(float, total.bound_seconds),
+        floor_seconds=cast(float, total.floor_seconds),
+        no_overlap_seconds=cast(float, total.no_overlap_seconds),
+        expected_seconds=cast("float | None", total.expected_seconds),
+        tokens_per_second=cast(float, total.tokens_per_second),
+        bound=cast(Resource, total.bound),
+        of_peak=cast(float, total.of_peak),
+        ridge=ledger.device.ridge_point(ledger.precision.compute),
+    )
+
+
+def _kernels(ledger: Ledger) -> list[KernelRecord]:
+    whole = cast(float, ledger.total.seconds)
+    rows: list[KernelRecord] = []
+    for point, time in zip(ledger.kernels, ledger.times, strict=True):
+        count, cost = point.count, point.work.cost
+        moved = cast("dict[str, int]", cost.memory)
+        rows.append(
+            KernelRecord(
+                name=point.name,
+                op=point.work.op,
+                part=point.part,
+                count=count,
+                flops=count * cast(int, cost.total_flops),
+                bytes=count * cast(int, cost.bytes),
+                weight_bytes=count * moved.get("weights", 0),
+                kv_bytes=count * moved.get("kv", 0),
+                activation_bytes=count * (moved.get("activations", 0) + moved.get("output", 0)),
+                link_bytes=_whole(count * cast(float, cost.link_bytes)),
+                intensity=cast(float, cost.intensity),
+                seconds=cast(float, time),
+                bound_seconds=count * cast(float, point.bound.seconds),
+                expected_seconds=None,
+                bound=point.bound.by,
+                share=cast(float, time) / whole,
+            )
+        )
+    return rows
+
+
+def _whole(n: float) -> int:
+    """Bytes on a link as an int: a rank's average, rounded up where the ranks do not divide the buffer."""
+    return -int(-n // 1)
+
+
+def _memory(ledger: Ledger) -> MemoryRecord:
+    held = memory(ledger)
+    return MemoryRecord(
+        weight_bytes=held.weight_bytes,
+        kv_bytes=held.kv_bytes,
+        activation_bytes=held.activation_bytes,
+        total_bytes=held.total_bytes,
+        capacity_bytes=held.capacity_bytes,
+        fits=held.fits,
+        max_sequences=held.max_sequences,
+        max_context=held.max_context,
+    )
+
+
+def _used(ledger: Ledger) -> tuple[str, ...]:
+    """Keys of the device's figures that a ledger rests on."""
+    rates = {rate for point in ledger.kernels for rate in point.work.cost.flops}
+    links = {name for point in ledger.kernels for name in point.work.cost.links}
+    wires = tuple(f"link.{name}.bandwidth" for name in sorted(links))
+    return (
+        "memory.bandwidth",
+        "memory.capacity",
+        "memory.reported",
+        *(f"peak.{rate}" for rate in sorted(rates)),
+        *wires,
+    )
+
+
+def _figure(figure: Figure) -> SourceRecord:
+    return SourceRecord(
+        figure.value, figure.status, [source_titles().get(key, key) for key in figure.source], figure.note
+    )
+
+
+def _figures(device: Device, keys: Sequence[str]) -> dict[str, SourceRecord]:
+    return {key: _figure(device.figures[key]) for key in keys if key in device.figures}
+
+
+def _device(device: Device) -> DeviceRecord:
+    return DeviceRecord(
+        id=device.id,
+        name=device.name,
+        vendor=device.vendor,
+        peaks=dict(device.peak),
+        bandwidth=device.bandwidth,
+        capacity_bytes=device.capacity,
+        l2_bytes=device.l2,
+        link_bandwidth=device.links[0].bandwidth if device.links else None,
+        ridge={rate: device.ridge_point(rate) for rate in device.peak},
+        aliases=list(device.aliases),
+        sources=_figures(device, tuple(device.figures)),
+        conflicts=[ConflictRecord(each.field, list(each.values), each.verdict) for each in device.conflicts],
+        notes=list(device.notes),
+    )
+
+
+def devices_record(devices: Sequence[Device]) -> dict[str, Any]:
+    """Devices in full, with the source of every figure."""
+    return _plain(DevicesRecord("roofline.devices/1", [_device(each) for each in devices]))
+
+
+def _kv_per_token(model: Model) -> int:
+    """Bytes of KV cache that one more token adds, in BF16, before any window is full [byte]."""
+    return cast(int, model.cache_bytes(1, Precision(), Shard()))
+
+
+def model_record(model: Model) -> dict[str, Any]:
+    """One model's counts."""
+    return _plain(
+        ModelRecord(
+            schema="roofline.model/1",
+            name=model.name,
+            parameters=_parameters(model),
+            layers=model.layers,
+            kv_bytes_per_token=_kv_per_token(model),
+            weight_bytes=cast(int, model.weight_bytes(Precision(), Shard())),
+            max_positions=model.max_positions,
+            assumptions=list(model.assumptions),
+            sources=dict(model.sources),
+        )
+    )
+
+
+def models_record(models: Sequence[tuple[str, Model]]) -> dict[str, Any]:
+    """The built-in models, a line each."""
+    lines = [
+        ModelLine(ident, model.name, _parameters(model), model.layers, _kv_per_token(model)) for ident, model in models
+    ]
+    return _plain(ModelsRecord("roofline.models/1", lines))

@@ -1,0 +1,310 @@
+"""Results as terminal text: 80 columns, pipes and NO_COLOR included. Names are data, never markup."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import cast
+
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from roofline.device import Device
+from roofline.ledger import Ledger
+from roofline.memory import Memory
+from roofline.model import Model
+from roofline.shard import Shard
+from roofline.units import GIB, GIGA, KIB, TERA, column, gib, percent, scale, si, significant
+from roofline.verdicts import verdict
+from roofline.workload import Precision, Rows
+
+_STYLES = {"memory": "cyan", "compute": "yellow", "link": "magenta", "launch": "red"}
+
+
+def console() -> Console:
+    """A console that neither highlights nor reads markup: what it prints may come from a file."""
+    return Console(highlight=False, markup=False, emoji=False)
+
+
+def clean(text: str) -> str:
+    """A name from a file with its control and direction characters shown as escapes."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
+Cell = str | Text
+
+
+def _table(heads: Sequence[tuple[str, str]], rows: Sequence[Sequence[Cell]], shrinks: int = 0, bold: int = -1) -> Table:
+    """A quiet table without a frame.
+
+    `heads` are (title, "left" or "right"); where the terminal is too narrow only column `shrinks` gives
+    way, as a number cut short is a wrong number. Row `bold` stands out.
+    """
+    widths = [max(len(title), *(len(row[i]) for row in rows), 0) for i, (title, _) in enumerate(heads)]
+    room = console().width
+    gap = 2 if sum(widths) + 2 * (len(widths) - 1) <= room else 1
+    spare = room - sum(widths) - gap * (len(widths) - 1)
+    widths[shrinks] = max(len(heads[shrinks][0]), widths[shrinks] + min(spare, 0))
+    table = Table(box=None, pad_edge=False, padding=(0, gap, 0, 0), header_style="dim", show_edge=False)
+    for (title, side), width in zip(heads, widths, strict=True):
+        justify = "right" if side == "right" else "left"
+        table.add_column(title, justify=justify, no_wrap=True, overflow="ellipsis", width=width)
+    for index, row in enumerate(rows):
+        table.add_row(*row, style="bold" if index == bold else "")
+    return table
+
+
+def _bullets(lines: Iterable[str]) -> RenderableType:
+    table = Table.grid(padding=(0, 1, 0, 0))
+    for each in lines:
+        table.add_row(Text("·", style="dim"), Text(clean(each), style="dim"))
+    return table
+
+
+def _number(value: object) -> float:
+    return cast(float, value)
+
+
+def ledger_text(ledger: Ledger, held: Memory) -> RenderableType:
+    """The verdict, the figures behind it, the kernels, the memory `held`, the assumptions."""
+    return Group(
+        Text(_title(ledger), style="bold"),
+        Text(),
+        Text(verdict(ledger)),
+        Text(),
+        *_summary(ledger),
+        Text(),
+        _kernels(ledger),
+        Text(),
+        *_memory(ledger, held),
+        Text(),
+        Text("Assumptions", style="bold dim"),
+        _bullets(ledger.assumptions),
+    )
+
+
+def _title(ledger: Ledger) -> str:
+    rows = "; ".join(_rows(each) for each in ledger.workload.groups)
+    ranks = f", TP {ledger.shard.tp}" if ledger.shard.tp > 1 else ""
+    return f"{clean(ledger.model.name)} on {clean(ledger.device.name)}{ranks}: {rows}, {_formats(ledger.precision)}"
+
+
+def _rows(rows: Rows) -> str:
+    sequences = int(_number(rows.sequences))
+    who = f"{sequences:,} sequence{'s' if sequences != 1 else ''}"
+    context = f"{int(_number(rows.context)):,}"
+    new = int(_number(rows.new))
+    if rows.phase == "decode":
+        return f"decode of {who} at {context} tokens" + (f", {new} new each" if new > 1 else "")
+    return f"prefill of {who} with {new:,} new tokens on {context}"
+
+
+def _formats(precision: Precision) -> str:
+    kinds = {
+        "weights": precision.weights,
+        "KV": precision.kv,
+        "activations": precision.activations,
+        "compute": precision.compute,
+    }
+    if len(set(kinds.values())) == 1:
+        return precision.weights
+    return ", ".join(f"{kind} {name}" for kind, name in kinds.items())
+
+
+def _summary(ledger: Ledger) -> list[RenderableType]:
+    total = ledger.total
+    tokens = _number(ledger.workload.tokens)
+    bound = _number(total.bound_seconds)
+    lines = [
+        ("bound", bound, "kernels one after another"),
+        ("floor", _number(total.floor_seconds), "perfect overlap, compulsory bytes only"),
+        ("no overlap", _number(total.no_overlap_seconds), "compute and memory added up"),
+    ]
+    if ledger.efficiency is not None:
+        shares = " and ".join((f"{percent(ledger.efficiency[0])} bandwidth", f"{percent(ledger.efficiency[1])} peak"))
+        lines.insert(0, ("derated", _number(total.seconds), f"at {shares}"))
+    table = Table.grid(padding=(0, 2, 0, 0))
+    for side in ("left", "right", "right", "left"):
+        table.add_column(justify="right" if side == "right" else "left")
+    for name, seconds, meaning in lines:
+        strong = "bold" if name == lines[0][0] else ""
+        rate = f"{significant(tokens / seconds, 4)} tokens/s"
+        table.add_row(name, Text(si(seconds, "s"), style=strong), Text(rate, style=strong), Text(meaning, style="dim"))
+    rate = ledger.precision.compute
+    peak = si(ledger.device.rate(rate), "FLOP/s")
+    intensity = (
+        f"{significant(_number(total.intensity))} FLOP/byte, ridge {significant(ledger.device.ridge_point(rate))}; "
+        f"{percent(_number(total.of_peak))} of the {peak} {rate} peak"
+    )
+    moved = f"{si(_number(total.flops), 'FLOP')}, {si(_number(total.bytes), 'B')} ({gib(_number(total.bytes))})"
+    return [table, Text(), Text(f"{intensity}; {moved}")]
+
+
+def _kernels(ledger: Ledger) -> RenderableType:
+    derated = ledger.efficiency is not None
+    times = [_number(each) for each in ledger.times]
+    bounds = [point.count * _number(point.bound.seconds) for point in ledger.kernels]
+    flops = [point.count * _number(point.work.flops) for point in ledger.kernels]
+    moved = [point.count * _number(point.work.bytes) for point in ledger.kernels]
+    whole = sum(times)
+    flop_scale, flop_unit = scale(sum(flops), "FLOP")
+    byte_scale, byte_unit = scale(sum(moved), "B")
+    time_scale, time_unit = scale(whole, "s")
+    heads = [("kernel", "left"), ("calls", "right"), (flop_unit, "right"), (byte_unit, "right"), ("FLOP/B", "right")]
+    heads += [("bound by", "left"), (f"bound {time_unit}", "right")]
+    if derated:
+        heads.append(("derated", "right"))
+    heads.append(("share", "right"))
+    cells = [
+        [clean(point.name) for point in ledger.kernels],
+        [f"{point.count:,}" for point in ledger.kernels],
+        column(flops, flop_scale, 5),
+        column(moved, byte_scale, 5),
+        [_intensity(_number(point.work.intensity)) for point in ledger.kernels],
+        [point.bound.by for point in ledger.kernels],
+        column(bounds, time_scale, 5),
+        *([column(times, time_scale, 5)] if derated else []),
+        [f"{100 * each / whole:.1f} %" if each / whole >= 0.0005 else "<0.1 %" for each in times],
+    ]
+    rows = [[Text(each, style=_STYLES.get(each, "")) for each in row] for row in zip(*cells, strict=True)]
+    return _table(heads, rows, bold=times.index(max(times)))
+
+
+def _intensity(value: float) -> str:
+    return significant(value, 3 if value >= 1 else 2)
+
+
+def _memory(ledger: Ledger, held: Memory) -> list[RenderableType]:
+    capacity = held.capacity_bytes
+    parts = f"weights {gib(held.weight_bytes)}, KV cache {gib(held.kv_bytes)}, activations {gib(held.activation_bytes)}"
+    if capacity is None:
+        return [Text(f"Memory: {parts}. The capacity of {ledger.device.id} is unknown.")]
+    which = f"{gib(capacity)} ({ledger.device.capacity_note})"
+    if held.fits:
+        head = Text(f"Fits: {gib(held.total_bytes)} of {which}: {parts}.")
+    else:
+        head = Text(f"Does not fit: {gib(held.total_bytes)} of {which}: {parts}.", style="bold red")
+    return [
+        head,
+        Text(
+            f"Largest batch at this context {_most(held.max_sequences)}; longest context at this batch "
+            f"{_most(held.max_context, ' tokens')}."
+        ),
+    ]
+
+
+def _most(n: int | None, unit: str = "") -> str:
+    if n is None:
+        return "without limit"
+    return f"{n:,}{unit}" if n else "none"
+
+
+def devices_text(devices: Sequence[Device]) -> RenderableType:
+    """The catalogue: a line a device, its ridge at the BF16 peak."""
+    heads = [("id", "left"), ("device", "left"), ("bf16 TFLOP/s", "right"), ("GB/s", "right"), ("GiB", "right")]
+    rows: list[list[Cell]] = []
+    for each in devices:
+        peak = each.peak.get("bf16")
+        rows.append(
+            [
+                each.id,
+                clean(each.name),
+                significant(peak / TERA, 4) if peak else "unknown",
+                significant(each.bandwidth / GIGA, 4),
+                significant(each.capacity / GIB, 4) if each.capacity else "unknown",
+                significant(each.ridge_point("bf16")) if peak else "unknown",
+            ]
+        )
+    note = "bf16: the dense peak; ridge: FLOP/byte at it. One in full, with sources: roofline devices NAME"
+    return Group(_table([*heads, ("ridge", "right")], rows, shrinks=1), Text(), Text(note, style="dim"))
+
+
+def device_text(device: Device, titles: dict[str, str]) -> RenderableType:
+    """One device in full: every figure with its status, source and note, and the conflicts."""
+    heads = [("figure", "left"), ("value", "right"), ("ridge", "right"), ("status", "left"), ("source", "left")]
+    rows: list[list[Cell]] = []
+    notes: list[str] = []
+    for key, figure in device.figures.items():
+        rate = key.removeprefix("peak.")
+        ridge = significant(device.ridge_point(rate)) if rate in device.peak else ""
+        rows.append([clean(key), _value(key, figure.value), ridge, figure.status, clean(", ".join(figure.source))])
+        if figure.note:
+            notes.append(f"{key}: {figure.note}")
+    table = _table(heads, rows, shrinks=4)
+    used = dict.fromkeys(source for figure in device.figures.values() for source in figure.source)
+    blocks: list[RenderableType] = [
+        Text(f"{clean(device.name)} ({device.id}){f', {device.released}' if device.released else ''}", style="bold"),
+        *(Text(f"{line}.", style="yellow") for line in device.assumptions),
+        Text(),
+        table,
+        Text(),
+        Text("Notes", style="bold dim"),
+        _bullets((*notes, *device.notes)),
+    ]
+    if device.conflicts:
+        lines = (f"{each.field}: {'; '.join(each.values)}. Taken: {each.verdict}" for each in device.conflicts)
+        blocks += [Text(), Text("Sources that disagree", style="bold dim"), _bullets(lines)]
+    blocks += [Text(), Text("Sources", style="bold dim"), _bullets(f"{key}: {titles.get(key, key)}" for key in used)]
+    return Group(*blocks)
+
+
+def _value(key: str, value: float) -> str:
+    if key.startswith("peak."):
+        return f"{significant(value / TERA, 4)} TFLOP/s"
+    if key.endswith("bandwidth"):
+        return f"{significant(value / GIGA, 4)} GB/s"
+    if key.startswith(("memory.", "cache.")):
+        return gib(value)
+    unit = {"chip.boost_clock": "Hz", "chip.power": "W"}.get(key)
+    if unit is None:
+        return si(value, "s") if key.endswith("latency") else f"{value:,.0f}"
+    return si(value, unit)
+
+
+def models_text(models: Sequence[tuple[str, Model]]) -> RenderableType:
+    """The built-in models, a line each."""
+    heads = [
+        ("id", "left"),
+        ("model", "left"),
+        ("parameters", "right"),
+        ("layers", "right"),
+        ("KV KiB a token", "right"),
+    ]
+    rows: list[list[Cell]] = [
+        [ident, clean(model.name), f"{model.parameters().total:,}", f"{model.layers}", f"{_kv(model) / KIB:,.0f}"]
+        for ident, model in models
+    ]
+    note = "KV cache in BF16. Any config.json, its folder or a Hugging Face id is a model too."
+    return Group(_table(heads, rows, shrinks=1), Text(), Text(note, style="dim"))
+
+
+def _kv(model: Model) -> float:
+    return _number(model.cache_bytes(1, Precision(), Shard()))
+
+
+def model_text(model: Model) -> RenderableType:
+    """One model's exact counts."""
+    counted = model.parameters()
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column()
+    table.add_column(justify="right")
+    rows = [
+        ("parameters", f"{counted.total:,}"),
+        ("  token embedding", f"{counted.embedding:,}"),
+        ("  active a token", f"{counted.active:,}"),
+        ("layers", f"{model.layers:,}"),
+        ("KV cache a token (bf16)", f"{int(_kv(model)):,} B"),
+        ("weights (bf16)", gib(_number(model.weight_bytes(Precision(), Shard())))),
+    ]
+    if model.max_positions:
+        rows.append(("positions in the config", f"{model.max_positions:,}"))
+    for row in rows:
+        table.add_row(*row)
+    blocks: list[RenderableType] = [Text(clean(model.name), style="bold"), Text(), table]
+    notes = [*model.assumptions, *(f"{key}: {value}" for key, value in model.sources.items())]
+    return Group(*blocks, Text(), _bullets(notes)) if notes else Group(*blocks)
+
+
+def show(renderable: RenderableType) -> None:
+    """Print to standard output."""
+    console().print(renderable)

@@ -1,0 +1,137 @@
+"""Text to base SI units and back: the one module that knows what kilo, giga and gibi are.
+
+Rates, FLOPs and bandwidths are SI; memory is printed in GiB; lengths in tokens are binary (8k is
+8,192), every other count is SI (4M is four million). Both prefixes are accepted, never mixed up.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+
+from roofline.errors import BadValue, shown
+
+KILO, MEGA, GIGA, TERA = 1e3, 1e6, 1e9, 1e12
+KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
+
+# What a figure may be written in, and the base unit that it is then in.
+_ALIASES = {
+    "FLOPS": "FLOP/s",
+    "FLOP/S": "FLOP/s",
+    "OP/s": "FLOP/s",
+    "OPS": "FLOP/s",
+    "Bps": "B/s",
+    "byte/s": "B/s",
+    "byte": "B",
+    "bytes": "B",
+}
+_COUNT = re.compile(r"(\d+(?:\.\d+)?)\s*([kKmMgGbBtT]?)", re.ASCII)
+_BINARY = {"": 1, "k": KIB, "m": MIB, "g": GIB}
+_DECIMAL = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "b": 10**9, "t": 10**12}
+
+
+def quantity(text: str, unit: str) -> float:
+    """The number that `text` ("3.352 TB/s", "80 GiB") states, in the base unit `unit`.
+
+    Units: B, B/s, FLOP/s (also written FLOPS, OP/s, OPS), Hz, W, s. Raises BadValue where the text
+    is no finite positive number or its unit is another.
+    """
+    from quantiphy import InvalidNumber, Quantity
+
+    example = f"Write it as a number with its unit, as '1.5 T{unit}'."
+    try:
+        parsed = Quantity(text, binary=True)
+    except InvalidNumber:
+        raise BadValue(f"{shown(text)} is not a quantity in {unit}. {example}") from None
+    found = _ALIASES.get(parsed.units, parsed.units)
+    if found != unit:
+        raise BadValue(f"{shown(text)} has the unit {shown(found)}, not {unit}. {example}")
+    if not math.isfinite(parsed.real) or parsed.real <= 0:
+        raise BadValue(f"{shown(text)} is not a finite number above zero. {example}")
+    return parsed.real
+
+
+def length(text: str) -> int:
+    """Tokens of a sequence; `8k` is 8,192. Raises BadValue."""
+    return _counted(text, _BINARY, "a length in tokens", "as 8192 or 8k (k is 1,024 for lengths)")
+
+
+def count(text: str) -> int:
+    """Any other count; `4M` is four million. Raises BadValue."""
+    return _counted(text, _DECIMAL, "a count", "as 64 or 4M")
+
+
+def _counted(text: str, prefixes: dict[str, int], what: str, example: str) -> int:
+    match = _COUNT.fullmatch(text.strip().replace(",", "").replace("_", ""))
+    factor = prefixes.get(match[2].lower()) if match else None
+    if match is not None and len(match[1]) > 24:
+        raise BadValue(f"{shown(text, 20)} is too large. Write a number of fewer than 25 digits, {example}.")
+    if match is None or factor is None:
+        raise BadValue(f"{shown(text)} is not {what}. Write a whole number of zero or more, {example}.")
+    value = float(match[1]) * factor if "." in match[1] else int(match[1]) * factor
+    if value != int(value):
+        raise BadValue(f"{shown(text)} is not {what}: it is {value:g}. Write a whole number, {example}.")
+    return int(value)
+
+
+def si(value: float, unit: str, digits: int = 4) -> str:
+    """`value` with an SI prefix: `si(3.352e12, "B/s")` is "3.352 TB/s"."""
+    from quantiphy import Quantity
+
+    Quantity.set_prefs(output_sf="PTGMkmunp")  # pyright: ignore[reportUnknownMemberType]
+    return Quantity(value, unit).render(prec=digits - 1)  # pyright: ignore[reportUnknownMemberType]
+
+
+_SCALES = (
+    ("P", 1e15),
+    ("T", TERA),
+    ("G", GIGA),
+    ("M", MEGA),
+    ("k", KILO),
+    ("", 1.0),
+    ("m", 1e-3),
+    ("u", 1e-6),
+    ("n", 1e-9),
+)
+
+
+def scale(total: float, unit: str) -> tuple[float, str]:
+    """What to divide a column by so that its sum has two to four digits before the point, and its unit.
+
+    Seconds have one to three, and go down to ns; other units have whole prefixes only.
+    """
+    least = 10.0 if unit != "s" else 1.0
+    for name, size in _SCALES:
+        if total >= least * size and (unit == "s" or size >= 1):
+            return size, name + unit
+    return (1.0, unit) if unit != "s" else (1e-9, "ns")
+
+
+def gib(n: float) -> str:
+    """Bytes as memory is printed: "15.26 GiB", small ones in MiB or KiB."""
+    for size, name in ((GIB, "GiB"), (MIB, "MiB"), (KIB, "KiB")):
+        if abs(n) >= size:
+            return f"{n / size:,.2f}".rstrip("0").rstrip(".") + f" {name}"
+    return f"{n:,.0f} B"
+
+
+def significant(value: float, digits: int = 3) -> str:
+    """`value` with that many significant digits, never in exponent form, thousands marked."""
+    if value == 0 or not math.isfinite(value):
+        return f"{value:g}"
+    places = max(0, digits - 1 - math.floor(math.log10(abs(value))))
+    return f"{value:,.{places}f}"
+
+
+def percent(share: float, digits: int = 2) -> str:
+    """A share of 1 as a percentage: `percent(0.831)` is "83 %"."""
+    return f"{significant(100 * share, digits if share < 1 else digits + 1)} %"
+
+
+def column(values: Sequence[float], scale: float, digits: int = 4) -> list[str]:
+    """`values` over `scale` with one number of decimals, so that a table column lines up."""
+    largest = max((abs(v) / scale for v in values), default=0.0)
+    whole = math.floor(math.log10(largest)) + 1 if largest > 0 else 1
+    places = min(4, max(0, digits - max(whole, 1)))
+    return [f"{v / scale:,.{places}f}" for v in values]
