@@ -71,17 +71,22 @@ def _levers(ledger: Ledger, name: str, resource: str) -> str:
     if known is not None:
         return known
     if name.startswith("attention"):
-        return _DECODE if ledger.workload.phase == "decode" else _PREFILL
+        longest = max(_of(ledger, name, resource), key=lambda point: cast(float, point.bound.seconds))
+        return _DECODE if longest.work.dims["new"] == 1 else _PREFILL
     return "Fewer or larger kernels can help"
+
+
+def _of(ledger: Ledger, name: str, resource: str) -> list[Point]:
+    """The kernels of a subject that a resource bounds."""
+    return [point for point in ledger.kernels if subject(point) == name and point.bound.by == resource]
 
 
 def _intensity(ledger: Ledger, name: str, resource: str) -> str:
     """FLOP per byte of the kernels of this subject that this resource bounds."""
     flops = moved = 0.0
-    for point in ledger.kernels:
-        if subject(point) == name and point.bound.by == resource:
-            flops += point.count * cast(float, point.work.flops)
-            moved += point.count * cast(float, point.work.bytes)
+    for point in _of(ledger, name, resource):
+        flops += point.count * cast(float, point.work.flops)
+        moved += point.count * cast(float, point.work.bytes)
     return f"{significant(flops / moved, 2 if flops < 100 * moved else 3)} FLOP/byte"
 
 

@@ -147,7 +147,7 @@ def test_fused_bias_add(h100):
 
 
 def test_elementwise_add(h100):
-    """E1 to E4: 1/6 FLOP/byte in BF16, 1/12 in FP32; 0.5587 TFLOP/s, 0.0565 % of the tensor peak."""
+    """E1, E2, E3, E4: 1/6 FLOP/byte in BF16, 1/12 in FP32; 0.5587 TFLOP/s, 0.0565 % of the tensor peak."""
     add = rl.place(rl.ops.elementwise(n=1 << 20), h100)
     reached = add.work.flops / add.bound.seconds
 

@@ -1,0 +1,65 @@
+"""The verdict names what bounds the pass, with its number, and no help that is none."""
+
+from __future__ import annotations
+
+import pytest
+
+import roofline as rl
+from roofline.verdicts import verdict
+
+H100 = rl.Device.load("h100-sxm")
+QWEN = rl.Model.load("qwen3-8b")
+
+
+def test_attention_of_a_large_batch():
+    """The lesson's sentence: attention, 83 %, 4.0 FLOP/byte, the ridge, and that batch does not help."""
+    said = verdict(rl.predict(QWEN, H100, rl.Workload.decode(64), efficiency=(0.8, 0.75)))
+
+    assert said == (
+        "Memory-bound: attention over the KV cache takes 83 % of the pass at 4.0 FLOP/byte; the ridge is at 295. "
+        "A bigger batch cannot help this kernel; a smaller KV dtype or a shorter context can."
+    )
+
+
+@pytest.mark.parametrize(
+    ("workload", "begins", "says"),
+    [
+        (rl.Workload.decode(1), "Memory-bound: the weight GEMMs take 93 %", "more rows in the pass raise"),
+        (rl.Workload.prefill(new=8192), "Compute-bound: the weight GEMMs take", "more bandwidth"),
+        (rl.Workload.prefill(new=200_000), "Compute-bound: attention over the KV cache takes", "Fewer new tokens"),
+        (rl.Workload.prefill(new=8, context=500_000), "Memory-bound: attention", "More new tokens on the same cache"),
+    ],
+)
+def test_each_regime(workload, begins, says):
+    """One token, a long prompt, a very long one, a short one on a long cache."""
+    said = verdict(rl.predict(QWEN, H100, workload))
+
+    assert said.startswith(begins)
+    assert says in said
+
+
+def test_a_mixed_pass_is_judged_by_its_longest_attention():
+    """64 decode rows beside a short prefill: the decode rows' attention takes the time, and batch does not help it."""
+    workload = rl.Workload.mixed(rl.Workload.decode(64), rl.Workload.prefill(new=128))
+    said = verdict(rl.predict(QWEN, H100, workload))
+
+    assert said.startswith("Memory-bound: attention over the KV cache takes 82 %")
+    assert "A bigger batch cannot help" in said
+
+
+def test_the_wire():
+    """8B over eight cards: the collectives of a prefill take most, and a faster link is the help."""
+    said = verdict(rl.predict(QWEN, H100, rl.Workload.prefill(new=8192), shard=rl.Shard(8)))
+
+    assert said.startswith("Communication-bound: the collectives take 44 % of the pass. A faster link")
+    assert "ridge" not in said
+
+
+def test_small_kernels():
+    """Layers of width 64: norms, RoPE and activation take most, and folding them is the help."""
+    keys = {"hidden_size": 64, "intermediate_size": 64, "num_hidden_layers": 4, "num_attention_heads": 1}
+    model = rl.Model.load({"model_type": "llama", **keys, "vocab_size": 100, "tie_word_embeddings": True})
+    said = verdict(rl.predict(model, H100, rl.Workload.prefill(sequences=4096, new=4)))
+
+    assert said.startswith("Memory-bound: the small kernels take 48 %")
+    assert "Folding them" in said
