@@ -14,7 +14,7 @@ import pytest
 
 import roofline
 from roofline.cli import app
-from roofline.show.record import SCHEMAS, schema
+from roofline.show.schema import SCHEMAS, schema
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "roofline"

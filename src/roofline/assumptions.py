@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, cast
 
+from roofline.device import Topology
 from roofline.dtypes import dtype
 from roofline.units import gib, percent
 
@@ -94,7 +95,7 @@ def _split(ledger: Ledger) -> Iterator[str]:
         "All-reduces are rings, 2(n-1)/n of the buffer a rank, not overlapped; a switch that reduces in the network "
         "(NVLink SHARP) can beat them"
     )
-    wire = ledger.device.link(ledger.shard.tp)
+    wire = Topology(ledger.device, ledger.shard.tp).link()
     if wire.domain is None:
         yield f"How many devices {wire.name} joins is not in {ledger.device.id}'s file; all ranks are taken as on it"
     if any(point.work.op == "all-gather" for point in ledger.kernels):

@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from roofline.cost import Cost, Work
-from roofline.device import Device
+from roofline.device import Device, Topology
+from roofline.errors import UnknownName, shown
 from roofline.num import Num, maximum
 
 VERDICTS = {
@@ -104,8 +105,10 @@ def _link(device: Device, name: str) -> tuple[float, float]:
     for each in device.links:
         if name in (each.name, "link"):
             return each.bandwidth, each.latency
-    device.link(2)
-    raise LookupError(name)
+    if not device.links:
+        Topology(device, 2).link()
+    known = ", ".join(each.name for each in device.links)
+    raise UnknownName(f"{device.id} has no link {shown(name)}. Known: {known}. Add it to a copy of the device's file.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,8 +130,8 @@ class Point:
     reason: str = "no calibration of this kind of kernel"
 
     def on(self, device: Device) -> Point:
-        """The same kernel on another device."""
-        return replace(self, device=device, bound=bound(self.work.cost, device))
+        """The same kernel on another device; what was expected or measured stays with this one."""
+        return replace(self, device=device, bound=bound(self.work.cost, device), expected=None, measured=None)
 
 
 def place(work: Work, device: Device, *, name: str = "", part: str = "", count: int = 1) -> Point:

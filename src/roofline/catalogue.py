@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import os
 import tomllib
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from roofline import config as configs
+from roofline import hub
 from roofline.device import Device
 from roofline.devicefile import device_from
-from roofline.errors import ConfigError, DataError, UnknownName, shown
+from roofline.errors import ConfigError, DataError, UnknownName
+from roofline.files import exists, printable, read_text
 from roofline.model import Model, Repeat
 from roofline.parts.attention import BareAttention
 from roofline.parts.ends import Bulk
@@ -21,7 +22,6 @@ from roofline.shard import Axis
 from roofline.units import MIB
 
 _DATA = Path(__file__).parent / "data"
-_LARGEST_CONFIG = 16 * MIB
 
 
 def device_ids() -> list[str]:
@@ -43,7 +43,7 @@ def load_device(name: str | os.PathLike[str]) -> Device:
     """The device of that id, alias or TOML file; raises UnknownName or DataError."""
     text = os.fspath(name)
     if text.lower().endswith(".toml") or os.sep in text:
-        return device_from(_file_text(Path(text)), text)
+        return device_from(read_text(Path(text), MIB, DataError, "a device file, a few KiB of TOML"), printable(text))
     wanted = text.strip().lower()
     if wanted in device_ids():
         return _built_in(wanted)
@@ -54,19 +54,6 @@ def load_device(name: str | os.PathLike[str]) -> Device:
             return each.taken_for(text)
     known = {alias for each in _devices() for alias in (each.id, *each.default_for)}
     raise UnknownName.of("device", text, known, "See: roofline devices; or name a device's TOML file.")
-
-
-def _file_text(path: Path) -> str:
-    try:
-        if path.stat().st_size > MIB:
-            raise DataError(f"{path} is larger than 1 MiB: no device file.")
-        return path.read_text("utf-8")
-    except FileNotFoundError:
-        raise UnknownName(
-            f"There is no file {shown(str(path))}. Name a device (roofline devices) or its file."
-        ) from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"{path} cannot be read as text: {error}.") from None
 
 
 @cache
@@ -94,91 +81,40 @@ def load_model(name: str | os.PathLike[str] | Mapping[str, Any]) -> Model:
         return configs.read(name, "model", "config")
     text = os.fspath(name)
     path = Path(text)
-    if _exists(path):
+    if text and exists(path):
         return _from_path(path)
     found = _built_in_id(text.strip().lower())
     if found is not None:
         return _model_from(found)
     if text.endswith(".json") or text.count("/") > 1 or text.startswith((".", "/", "~")):
         raise UnknownName(
-            f"There is no file {shown(text)}. Name a config.json, its folder, or a model (roofline models)."
+            f"There is no file {printable(text)}. Name a config.json, its folder, or a model (roofline models)."
         )
     if text.count("/") == 1 and all(text.split("/")):
-        return _from_hub(text)
+        keys, sources = hub.config(text)
+        return configs.read(keys, text, f"{text}/config.json", sources)
     see = "See: roofline models; or name a config.json, its folder, or a Hugging Face id (owner/name)."
     raise UnknownName.of("model", text, model_ids(), see)
 
 
-def _exists(path: Path) -> bool:
-    try:
-        return path.exists()
-    except (OSError, ValueError):
-        return False
-
-
 def _from_path(path: Path) -> Model:
-    inside = path / "config.json" if path.is_dir() else path
-    if not _exists(inside):
-        raise ConfigError(f"The folder {shown(str(path))} has no config.json. Name the folder of a model, or its file.")
+    inside = path / "config.json" if path.expanduser().is_dir() else path
+    if not exists(inside):
+        raise ConfigError(f"The folder {printable(path)} has no config.json. Name the folder of a model, or its file.")
     name = inside.parent.name if inside.name == "config.json" else inside.stem
-    return configs.read(_json(inside), name or "model", str(path))
-
-
-def _json(path: Path) -> Mapping[str, Any]:
-    """The object in a JSON file; raises ConfigError where there is none of a sensible size."""
-    try:
-        size = path.stat().st_size
-        if size > _LARGEST_CONFIG:
-            raise ConfigError(
-                f"{path} has {size / MIB:,.0f} MiB; a config.json has a few KiB, and up to "
-                f"{_LARGEST_CONFIG // MIB} MiB are read. Name the model's config.json."
-            )
-        parsed = json.loads(path.read_text("utf-8-sig"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} cannot be read as text: {error}.") from None
-    except json.JSONDecodeError as error:
-        raise ConfigError(f"{path} is not valid JSON: {error}.") from None
-    except (RecursionError, ValueError) as error:
-        raise ConfigError(f"{path} is not a config.json: {str(error)[:80]}.") from None
-    if not isinstance(parsed, dict):
-        raise ConfigError(f"{path} holds {type(parsed).__name__}, not a JSON object with a model's keys.")
-    return cast(Mapping[str, Any], parsed)
-
-
-def _from_hub(repo: str) -> Model:
-    """The config.json of a Hub repository, from the cache or the network."""
-    from huggingface_hub import hf_hub_download  # pyright: ignore[reportUnknownVariableType]
-    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
-
-    offline = "Download its config.json and name that file, or name a built-in model (roofline models)."
-    try:
-        path = hf_hub_download(repo, "config.json")
-    except HFValidationError:
-        raise UnknownName(
-            f"{shown(repo)} is neither a built-in model nor a possible Hub id. See: roofline models."
-        ) from None
-    except LocalEntryNotFoundError:
-        raise UnknownName(f"{repo} is not built in and the Hugging Face Hub cannot be reached. {offline}") from None
-    except HfHubHTTPError as error:
-        reason = str(error).strip().splitlines()
-        raise UnknownName(
-            f"The Hub has no readable config.json for {repo} ({reason[0] if reason else error!r}). {offline}"
-        ) from None
-    except OSError as error:
-        raise UnknownName(
-            f"{repo} is not built in and the Hugging Face Hub cannot be reached ({error!r:.80}). {offline}"
-        ) from None
-    return configs.read(_json(Path(path)), repo, f"{repo}/config.json", {"config": f"https://huggingface.co/{repo}"})
+    return configs.read(configs.load(inside), name or "model", printable(path))
 
 
 def _built_in_id(name: str) -> str | None:
-    """The id of a built-in model, by its id or by its name on the Hub."""
+    """The id of a built-in model, by its id, its name, or its name on the Hub."""
     ids = model_ids()
     if name in ids:
         return name
-    if "/" not in name:
-        return None
-    return next((ident for ident in ids if str(_model_table(ident).get("hub", "")).lower() == name), None)
+    for ident in ids:
+        table = _model_table(ident)
+        if name in (str(table["name"]).lower(), str(table.get("hub", table["name"])).lower()):
+            return ident
+    return None
 
 
 @cache

@@ -27,7 +27,9 @@ def _share(size: Num, ranks: Num) -> Num:
 @op("all-reduce")
 def all_reduce(bytes: Num, ranks: Num, *, link: str = "link") -> Work:
     """Every rank ends with the sum: 2(n-1)/n · bytes sent a rank, in 2(n-1) steps."""
-    return _collective("all-reduce", bytes, ranks, 2 * _share(bytes, ranks), 2 * (ranks - 1), 2 * bytes, link)
+    return _collective(
+        "all-reduce", bytes, ranks, exact_div(2 * bytes * (ranks - 1), ranks), 2 * (ranks - 1), 2 * bytes, link
+    )
 
 
 @op("all-gather")

@@ -2,32 +2,37 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, cast
 
 from roofline.errors import ConfigError, shown
+from roofline.files import printable, read_text
 from roofline.model import Model
+from roofline.units import MIB
 
 # One name inside, whatever the file calls it.
 ALIASES: Mapping[str, tuple[str, ...]] = {
     "hidden": ("hidden_size", "n_embd", "d_model"),
     "layers": ("num_hidden_layers", "n_layer", "n_layers", "num_layers"),
     "heads": ("num_attention_heads", "n_head", "n_heads"),
-    "kv_heads": ("num_key_value_heads", "kv_n_heads"),
+    "kv_heads": ("num_key_value_heads", "kv_n_heads", "num_kv_heads", "n_head_kv", "multi_query_group_num"),
     "head_dim": ("head_dim",),
     "intermediate": ("intermediate_size", "n_inner", "ffn_dim", "ffn_hidden_size"),
     "vocab": ("vocab_size",),
     "max_positions": ("max_position_embeddings", "n_positions", "max_seq_len"),
     "window": ("sliding_window",),
+    "rotary": ("partial_rotary_factor", "rotary_pct"),
 }
 
 # Keys of structures that are not counted yet: better no answer than that of another model.
 _UNCOUNTED = (
-    ("mixture of experts", ("num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts", "ffn_config")),
+    ("mixture of experts", ("num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts")),
     ("latent attention", ("kv_lora_rank", "q_lora_rank")),
     (
-        "linear attention or state-space layers",
+        "linear attention, recurrent or state-space layers",
         (
             "linear_num_key_heads",
             "ssm_state_size",
@@ -39,13 +44,19 @@ _UNCOUNTED = (
             "rwkv_hidden_size",
             "attention_hidden_size",
             "conv_kernel",
+            "lru_width",
+            "block_types",
         ),
     ),
+    ("cross-attention", ("add_cross_attention",)),
+    ("multi-query attention by a flag", ("multi_query",)),
     ("an encoder", ("is_encoder_decoder", "encoder_layers", "decoder_layers", "vision_config", "audio_config")),
     ("more than one norm or cache a layer", ("num_kv_shared_layers", "hidden_size_per_layer_input", "layer_configs")),
 )
 
 _LARGEST = 1 << 48
+LARGEST_FILE = 16 * MIB
+EXPECTED = "a config.json, a JSON object of a few KiB with a model's keys"
 
 
 class Config:
@@ -72,6 +83,11 @@ class Config:
     def assume(self, text: str) -> None:
         """Note something that the file leaves open."""
         self.assumptions.append(text)
+
+    def note_absent(self, name: str, text: str) -> None:
+        """Assume `text` where the file does not have the key `name`."""
+        if self.find(name) is None:
+            self.assume(text)
 
     def find(self, name: str) -> tuple[str, Any] | None:
         """The key in the file that stands for `name`, and its value; null counts as absent."""
@@ -114,15 +130,17 @@ class Config:
             raise self.fail(f"{key} is {shown(value)}. Possible: a number from 0 to 1.")
         return float(value)
 
+    def rotary_share(self, default: float) -> float:
+        """The share of each head that is rotated, where any of its keys says so, or the default."""
+        if self.find("rotary") is not None:
+            return self.share("rotary", default)
+        return self.section("rope_parameters").share("rotary", default)
+
     def having(self, keys: Mapping[str, Any]) -> Config:
         """The same file with these keys instead; assumptions are shared."""
         other = Config(keys, self.source)
         other.assumptions = self.assumptions
         return other
-
-    def without(self, *names: str) -> Config:
-        """The same file without these keys."""
-        return self.having({key: value for key, value in self.keys.items() if key not in names})
 
     def section(self, name: str) -> Config:
         """The object under `name` (empty where it is absent), with the same file and assumptions."""
@@ -154,8 +172,23 @@ def _refuse(config: Config) -> None:
     for what, names in _UNCOUNTED:
         for key in names:
             value = config.keys.get(key)
-            if value not in (None, False, 0, {}, []):
+            if value:
                 raise config.fail(
                     f"{key} = {shown(value, 30)} says {what}, which is not counted yet; "
                     "counting it as a dense decoder would be wrong. Possible now: dense decoders."
                 )
+
+
+def load(path: Path, where: str | None = None) -> Mapping[str, Any]:
+    """The object in a JSON file, called `where` in messages; raises ConfigError or UnknownName."""
+    name = where or printable(path)
+    text = read_text(path, LARGEST_FILE, ConfigError, EXPECTED)
+    try:
+        parsed = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise ConfigError(f"{name} is not valid JSON: {error}. Expected: {EXPECTED}.") from None
+    except (RecursionError, ValueError):  # lists in lists in lists, a number of thousands of digits
+        raise ConfigError(f"{name} is not a config.json: nested or long beyond reason. Expected: {EXPECTED}.") from None
+    if not isinstance(parsed, dict):
+        raise ConfigError(f"{name} holds a {type(parsed).__name__}. Expected: {EXPECTED}.")
+    return cast("Mapping[str, Any]", parsed)

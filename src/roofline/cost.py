@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import ClassVar
 
-from roofline.num import Num
+from roofline.num import Expr, Num
 
 _NONE: Mapping[str, Num] = {}
 
@@ -23,6 +24,7 @@ class Cost:
     links: Mapping[str, Num] = field(default_factory=lambda: _NONE)
     steps: Num = 0
     launches: Num = 1
+    __array_ufunc__: ClassVar[None] = None  # `array * cost` is left to Cost, as `cost * array` is
 
     @property
     def total_flops(self) -> Num:
@@ -42,8 +44,10 @@ class Cost:
     @property
     def intensity(self) -> Num:
         """Arithmetic intensity [FLOP/byte]; 0 for a cost without memory bytes."""
-        moved = self.bytes
-        return self.total_flops / moved if not (moved.__class__ is int and moved == 0) else 0.0
+        flops, moved = self.total_flops, self.bytes
+        if isinstance(moved, (int, float)):
+            return flops / moved if moved else 0.0
+        return flops / moved if isinstance(moved, Expr) else _where_moved(flops, moved)
 
     def keep(self, *roles: str) -> Cost:
         """The same cost with only these memory roles."""
@@ -104,6 +108,13 @@ def _sum(parts: Mapping[str, Num]) -> Num:
     for n in parts.values():
         total = total + n
     return total
+
+
+def _where_moved(flops: Num, moved: Num) -> Num:
+    import numpy as np
+
+    demand, bytes_moved = np.broadcast_arrays(np.asarray(flops, float), np.asarray(moved, float))  # pyright: ignore
+    return np.divide(demand, bytes_moved, out=np.zeros(demand.shape), where=bytes_moved != 0)
 
 
 def _merge(a: Mapping[str, Num], b: Mapping[str, Num]) -> Mapping[str, Num]:

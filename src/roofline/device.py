@@ -110,33 +110,30 @@ class Device:
         peak = {rate: value * compute for rate, value in self.peak.items()}
         return replace(self, peak=peak, bandwidth=self.bandwidth * bandwidth)
 
-    def link(self, ranks: int) -> Link:
-        """The link that joins that many devices: the first of its file, the scale-up one.
-
-        Raises UnknownName where there is none, or where that many reach past it: what lies beyond, a
-        network or another link, is not in a device's file, and is not guessed.
-        """
-        if not self.links:
-            raise UnknownName(
-                f"No link between {self.id} devices is known, so {ranks} ranks cannot be placed. "
-                "Add a [link.NAME] table with its bandwidth to a copy of the device's file."
-            )
-        first = self.links[0]
-        if first.domain is not None and ranks > first.domain:
-            raise UnknownName(
-                f"{ranks} ranks reach past the {first.domain} devices that {first.name} joins on {self.id}, and the "
-                f"network beyond is not known. Use up to {first.domain} ranks, or a device file with a wider link."
-            )
-        return first
-
 
 @dataclass(frozen=True, slots=True)
 class Topology:
-    """How many devices work together, and the links that join them."""
+    """`ranks` devices of a kind that work together, and the links that join them."""
 
     device: Device
     ranks: int = 1
 
-    def link(self, ranks: int) -> Link:
-        """The link that a group of that many ranks uses."""
-        return self.device.link(ranks)
+    def link(self, group: int | None = None) -> Link:
+        """The link that a group of that many ranks (all of them) shares: the first of the device's file.
+
+        Raises UnknownName where there is none, or where the group reaches past it: what lies beyond, a
+        network or another link, is not in a device's file, and is not guessed.
+        """
+        ranks = self.ranks if group is None else group
+        if not self.device.links:
+            raise UnknownName(
+                f"No link between {self.device.id} devices is known, so {ranks} ranks cannot be placed. "
+                "Add a [link.NAME] table with its bandwidth to a copy of the device's file."
+            )
+        first = self.device.links[0]
+        if first.domain is not None and ranks > first.domain:
+            raise UnknownName(
+                f"{ranks} ranks reach past the {first.domain} devices that {first.name} joins on {self.device.id}, and "
+                f"the network beyond is not known. Use up to {first.domain} ranks, or a device file with a wider link."
+            )
+        return first

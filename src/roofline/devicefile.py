@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from typing import Literal
+from typing import Any, Literal, TypeVar, get_args
 
 import msgspec
 
 from roofline.device import Conflict, Device, Figure, Link
-from roofline.errors import BadValue, DataError
+from roofline.errors import BadValue, DataError, shown
 from roofline.units import quantity
 
 Status = Literal["verified", "quoted", "catalogue", "derived", "announced", "measured"]
+
+
+_Struct = TypeVar("_Struct", bound=msgspec.Struct)
 
 
 class Entry(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
@@ -79,7 +82,7 @@ class DeviceFile(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     id: str
     name: str
     memory: Memory
-    peak: dict[str, Entry]
+    peak: dict[str, Any]
     vendor: str = ""
     architecture: str = ""
     form_factor: str = ""
@@ -87,7 +90,7 @@ class DeviceFile(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     aliases: list[str] = []
     default_for: list[str] = []
     cache: Cache = Cache()
-    link: dict[str, Wire] = {}
+    link: dict[str, Any] = {}
     sparsity: Sparsity | None = None
     chip: Chip = Chip()
     notes: list[str] = []
@@ -97,14 +100,15 @@ class DeviceFile(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 def device_from(text: str, where: str) -> Device:
     """The Device that a TOML text describes; raises DataError that names file, key and what is allowed."""
     try:
-        parsed = msgspec.convert(tomllib.loads(text), DeviceFile)
-    except tomllib.TOMLDecodeError as error:
-        raise DataError(f"{where} is not valid TOML: {error}.") from None
-    except msgspec.ValidationError as error:
-        raise DataError(
-            f"{where}: {error}. See the [memory], [peak] and [link.*] tables of a built-in device."
-        ) from None
-    figures = _figures(parsed, where)
+        table = tomllib.loads(text)
+    except RecursionError:
+        raise DataError(f"{where} is not valid TOML: it is nested too deeply.") from None
+    except ValueError as error:  # what tomllib raises, and what Python does of a number of thousands of digits
+        raise DataError(f"{where} is not valid TOML: {str(error)[:120]}.") from None
+    parsed = _converted(table, DeviceFile, where, "")
+    peaks = {rate: _converted(each, Entry, where, f"peak.{rate}") for rate, each in parsed.peak.items()}
+    wires = {name: _converted(each, Wire, where, f"link.{name}") for name, each in parsed.link.items()}
+    figures = _figures(parsed, peaks, wires, where)
     links = tuple(
         Link(
             name,
@@ -112,7 +116,7 @@ def device_from(text: str, where: str) -> Device:
             int(figures[f"link.{name}.domain"].value) if wire.domain else None,
             figures[f"link.{name}.latency"].value if wire.latency else 0.0,
         )
-        for name, wire in parsed.link.items()
+        for name, wire in wires.items()
     )
     capacity, whose = _capacity(figures)
     l2 = figures.get("cache.l2")
@@ -120,7 +124,7 @@ def device_from(text: str, where: str) -> Device:
         id=parsed.id,
         name=parsed.name,
         vendor=parsed.vendor,
-        peak={rate: figures[f"peak.{rate}"].value for rate in parsed.peak},
+        peak={rate: figures[f"peak.{rate}"].value for rate in peaks},
         bandwidth=figures["memory.bandwidth"].value,
         capacity=capacity,
         capacity_note=whose,
@@ -135,6 +139,17 @@ def device_from(text: str, where: str) -> Device:
     )
 
 
+def _converted(value: Any, kind: type[_Struct], where: str, key: str) -> _Struct:
+    """`value` as that Struct; the error names the key, and what is allowed where that is a list."""
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        text, _, path = str(error).partition(" - at `$")
+        at = f"{key}{path.removesuffix('`')}".strip(".") or "the file"
+        allowed = f" Possible: {', '.join(get_args(Status))}." if "enum" in text else ""
+        raise DataError(f"{where}: {at}: {text}.{allowed} See a built-in device's file for the form.") from None
+
+
 def _capacity(figures: Mapping[str, Figure]) -> tuple[int | None, str]:
     for key, whose in (("memory.reported", "as the driver reports it"), ("memory.capacity", "the vendor's figure")):
         found = figures.get(key)
@@ -143,7 +158,9 @@ def _capacity(figures: Mapping[str, Figure]) -> tuple[int | None, str]:
     return None, "unknown"
 
 
-def _figures(parsed: DeviceFile, where: str) -> dict[str, Figure]:
+def _figures(
+    parsed: DeviceFile, peaks: Mapping[str, Entry], wires: Mapping[str, Wire], where: str
+) -> dict[str, Figure]:
     """Every figure of the file in base SI units, by its key."""
     written: dict[str, tuple[Entry | None, str]] = {
         "memory.bandwidth": (parsed.memory.bandwidth, "B/s"),
@@ -155,8 +172,8 @@ def _figures(parsed: DeviceFile, where: str) -> dict[str, Figure]:
         "chip.boost_clock": (parsed.chip.boost_clock, "Hz"),
         "chip.power": (parsed.chip.power, "W"),
     }
-    written |= {f"peak.{rate}": (entry, "FLOP/s") for rate, entry in parsed.peak.items()}
-    for name, wire in parsed.link.items():
+    written |= {f"peak.{rate}": (entry, "FLOP/s") for rate, entry in peaks.items()}
+    for name, wire in wires.items():
         written[f"link.{name}.bandwidth"] = (wire.bandwidth, "B/s")
         written[f"link.{name}.domain"] = (wire.domain, "")
         written[f"link.{name}.latency"] = (wire.latency, "s")
@@ -165,11 +182,11 @@ def _figures(parsed: DeviceFile, where: str) -> dict[str, Figure]:
 
 def _figure(entry: Entry, unit: str, where: str, key: str) -> Figure:
     source = (entry.source,) if isinstance(entry.source, str) else tuple(entry.source)
-    if not source or not all(source):
+    if not source or not all(each.strip() for each in source):
         raise DataError(f"{where}: {key} has no source. Name the document or measurement that it is from.")
     if unit == "":
         if not isinstance(entry.value, int) or entry.value <= 0:
-            raise DataError(f"{where}: {key} is {entry.value!r}. Possible: a whole number above zero.")
+            raise DataError(f"{where}: {key} is {shown(entry.value)}. Possible: a whole number above zero.")
         return Figure(entry.value, entry.status, source, entry.note)
     try:
         value = quantity(str(entry.value), unit)

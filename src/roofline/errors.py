@@ -57,5 +57,8 @@ class ShardError(RooflineError):
 
 def shown(value: object, limit: int = 60) -> str:
     """`value` as it may stand in a message: quoted, printable, cut at `limit` characters."""
-    text = repr(value)
+    try:
+        text = ascii(value) if isinstance(value, str) and not value.isprintable() else repr(value)
+    except (ValueError, RecursionError):  # an int of thousands of digits, lists in lists in lists
+        return f"a {type(value).__name__} too large to print"
     return text if len(text) <= limit else f"{text[: limit - 1]}…"

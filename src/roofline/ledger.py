@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,7 +11,8 @@ from typing import Any, NamedTuple
 from roofline.assumptions import assumptions
 from roofline.bound import Bound, Point, bound, place
 from roofline.cost import Cost
-from roofline.device import Device
+from roofline.device import Device, Topology
+from roofline.errors import BadValue
 from roofline.fold import fold
 from roofline.model import Model
 from roofline.num import Num
@@ -168,7 +170,7 @@ def predict(
     precision = Precision() if precision is None else precision
     shard = Shard() if shard is None else shard
     device.rate(precision.compute)
-    link = device.link(shard.tp).name if shard.tp > 1 else "link"
+    link = Topology(device, shard.tp).link().name if shard.tp > 1 else "link"
     kernels = model.kernels(Pass(workload, precision, shard, link))
     if fused:
         kernels = fold(kernels)
@@ -181,4 +183,9 @@ def predict(
     else:
         derated = device.derated(*shares)
         times = tuple(point.count * bound(point.work.cost, derated).seconds for point in points)
+    if any(isinstance(time, float) and not math.isfinite(time) for time in times):
+        raise BadValue(
+            f"The pass takes no finite time on {device.id}: its bandwidth, a peak or the efficiency is next to "
+            "nothing. Correct that figure."
+        )
     return Ledger(model, device, workload, precision, shard, shares, fused, points, times)

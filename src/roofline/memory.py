@@ -11,9 +11,7 @@ from roofline.ledger import Ledger
 from roofline.model import Model
 from roofline.parts.base import Pass
 from roofline.shard import Shard
-from roofline.workload import Precision, Workload
-
-_MOST = 1 << 40
+from roofline.workload import MOST, Precision, Workload
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +80,7 @@ def _largest(fits: Callable[[int], bool]) -> int | None:
     high = 2
     while fits(high):
         high *= 2
-        if high > _MOST:
+        if high > MOST:
             return None
     low = high // 2
     while high - low > 1:

@@ -56,6 +56,8 @@ def where(condition: Cond, a: Num, b: Num) -> Num:
 
 def ceil_div(a: Num, b: Num) -> Num:
     """a / b rounded up to a whole number; exact for ints."""
+    if isinstance(a, Expr) or isinstance(b, Expr):
+        return Expr.of("ceil_div", a, b)
     return -(-a // b)
 
 
@@ -66,19 +68,19 @@ def exact_div(a: Num, b: Num) -> Num:
     return a / b
 
 
+_COMPARED, _ATOM = 1, 4
 _INFIX: Mapping[str, tuple[int, Callable[[Any, Any], Any]]] = {
-    "<": (1, lambda a, b: a < b),
-    "<=": (1, lambda a, b: a <= b),
-    ">": (1, lambda a, b: a > b),
-    ">=": (1, lambda a, b: a >= b),
+    "<": (_COMPARED, lambda a, b: a < b),
+    "<=": (_COMPARED, lambda a, b: a <= b),
+    ">": (_COMPARED, lambda a, b: a > b),
+    ">=": (_COMPARED, lambda a, b: a >= b),
     "+": (2, lambda a, b: a + b),
     "-": (2, lambda a, b: a - b),
     "*": (3, lambda a, b: a * b),
     "/": (3, lambda a, b: a / b),
     "//": (3, lambda a, b: a // b),
 }
-_CALLS: Mapping[str, Callable[..., Any]] = {"max": maximum, "min": minimum, "where": where}
-_ATOM = 4
+_CALLS: Mapping[str, Callable[..., Any]] = {"max": maximum, "min": minimum, "where": where, "ceil_div": ceil_div}
 
 
 class Expr:
@@ -88,6 +90,7 @@ class Expr:
     """
 
     __slots__ = ("args", "op")
+    __array_ufunc__ = None  # `array * expr` is left to Expr, as `expr * array` is
 
     def __init__(self, op: str, args: tuple[Any, ...]) -> None:
         self.op = op
@@ -133,15 +136,16 @@ class Expr:
             return f"{self.op}({', '.join(str(each) for each in self.args)})", _ATOM
         strength = _INFIX[self.op][0]
         (left, a), (right, b) = (each._text() for each in self.args)
-        left = f"({left})" if a < strength else left
-        loose = b < strength or (b == strength and self.op in ("-", "/", "//", "*"))
+        chained = strength == _COMPARED and a == strength
+        left = f"({left})" if a < strength or chained else left
+        loose = b < strength or (b == strength and self.op != "+")
         return f"{left} {self.op} {f'({right})' if loose else right}", strength
 
     def __bool__(self) -> bool:
         raise TypeError("a traced number has no truth value: use num.where instead of `if`")
 
     def _is(self, value: int) -> bool:
-        return self.op == "const" and self.args[0] == value
+        return self.op == "const" and self.args[0].__class__ in _PLAIN and self.args[0] == value
 
     def __add__(self, other: Num) -> Expr:
         return self if _zero(other) else _lift(other) if self._is(0) else Expr.of("+", self, other)
@@ -170,7 +174,7 @@ class Expr:
         return _lift(other).__truediv__(self)
 
     def __floordiv__(self, other: Num) -> Expr:
-        return self if _one(other) else Expr.of("//", self, other)
+        return Expr.of("//", self, other)
 
     def __rfloordiv__(self, other: Num) -> Expr:
         return _lift(other).__floordiv__(self)

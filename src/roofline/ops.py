@@ -205,13 +205,25 @@ def rope(
 
 
 @op("embedding")
-def embedding(*, m: Num, width: Num, tables: Num = 1, weights: Storage = "bf16", activations: Storage = "bf16") -> Work:
-    """Look-up of m rows in each of `tables` tables (tokens, positions), added: no table is streamed."""
+def embedding(
+    *,
+    m: Num,
+    width: Num,
+    tables: Num = 1,
+    added: Num = 0,
+    weights: Storage = "bf16",
+    activations: Storage = "bf16",
+) -> Work:
+    """Look-up of m rows in each of `tables` tables (tokens, positions), summed; no table is streamed.
+
+    `added` 1 reads the stream too and adds the rows to it.
+    """
     memory = {
         "weights": dtype(weights).matrix(tables * m, width),
-        "activations": dtype(activations).of(m * width),
+        "activations": dtype(activations).of((1 + added) * m * width),
     }
-    return _small("embedding", {"m": m, "width": width, "tables": tables}, (tables - 1) * m * width, memory)
+    dims = {"m": m, "width": width, "tables": tables, "added": added}
+    return _small("embedding", dims, (tables - 1 + added) * m * width, memory)
 
 
 @op("elementwise")

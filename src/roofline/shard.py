@@ -12,6 +12,8 @@ from functools import cached_property
 
 from roofline.errors import BadValue, ShardError, shown
 
+MOST_RANKS = 4096
+
 
 @dataclass(frozen=True, slots=True)
 class Axis:
@@ -43,8 +45,8 @@ class Shard:
     tp: int = 1
 
     def __post_init__(self) -> None:
-        if self.tp.__class__ is not int or not 1 <= self.tp <= 4096:
-            raise BadValue(f"Tensor parallelism must be a whole number from 1 to 4,096, not {shown(self.tp)}.")
+        if self.tp.__class__ is not int or not 1 <= self.tp <= MOST_RANKS:
+            raise BadValue(f"Tensor parallelism must be a whole number from 1 to {MOST_RANKS}, not {shown(self.tp)}.")
 
     @cached_property
     def ranks_of(self) -> Mapping[str, int]:
@@ -65,7 +67,7 @@ class Shard:
             return whole + 1
         if axis.uneven == "replicate" and ranks % axis.size == 0:
             return 1
-        options = [str(n) for n in range(1, axis.size + 1) if axis.size % n == 0]
+        options = [str(n) for n in range(1, min(axis.size, MOST_RANKS) + 1) if axis.size % n == 0]
         raise ShardError(
             f"{ranks} ranks do not divide the {axis.size} {axis.name.replace('_', ' ')}. "
             f"Possible for this axis: {', '.join(options[:12])}."

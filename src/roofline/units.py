@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
+from fractions import Fraction
 
 from roofline.errors import BadValue, shown
 
@@ -26,6 +27,7 @@ _ALIASES = {
     "byte": "B",
     "bytes": "B",
 }
+_QUANTITY = re.compile(r"\s*[+-]?(\d|\.\d|nan|inf)[\w.,+-]{0,40}\s*[\w/µμ]{0,16}\s*\Z", re.IGNORECASE)
 _COUNT = re.compile(r"(\d+(?:\.\d+)?)\s*([kKmMgGbBtT]?)", re.ASCII)
 _BINARY = {"": 1, "k": KIB, "m": MIB, "g": GIB}
 _DECIMAL = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "b": 10**9, "t": 10**12}
@@ -41,7 +43,8 @@ def quantity(text: str, unit: str) -> float:
 
     example = f"Write it as a number with its unit, as '1.5 T{unit}'."
     try:
-        parsed = Quantity(text, binary=True)
+        # Quantiphy also reads names and comments around a number ("x = 5 B # five"); here they are mistakes.
+        parsed = Quantity(text.replace(",", "") if _QUANTITY.match(text) else "", binary=True)
     except InvalidNumber:
         raise BadValue(f"{shown(text)} is not a quantity in {unit}. {example}") from None
     found = _ALIASES.get(parsed.units, parsed.units)
@@ -69,17 +72,17 @@ def _counted(text: str, prefixes: dict[str, int], what: str, example: str) -> in
         raise BadValue(f"{shown(text, 20)} is too large. Write a number of fewer than 25 digits, {example}.")
     if match is None or factor is None:
         raise BadValue(f"{shown(text)} is not {what}. Write a whole number of zero or more, {example}.")
-    value = float(match[1]) * factor if "." in match[1] else int(match[1]) * factor
-    if value != int(value):
-        raise BadValue(f"{shown(text)} is not {what}: it is {value:g}. Write a whole number, {example}.")
-    return int(value)
+    value = Fraction(match[1]) * factor
+    if value.denominator != 1:
+        raise BadValue(f"{shown(text)} is not {what}: it is {float(value):g}. Write a whole number, {example}.")
+    return value.numerator
 
 
 def si(value: float, unit: str, digits: int = 4) -> str:
     """`value` with an SI prefix: `si(3.352e12, "B/s")` is "3.352 TB/s"."""
     from quantiphy import Quantity
 
-    Quantity.set_prefs(output_sf="PTGMkmunp")  # pyright: ignore[reportUnknownMemberType]
+    Quantity.set_prefs(output_sf="EPTGMkmunp")  # pyright: ignore[reportUnknownMemberType]
     return Quantity(value, unit).render(prec=digits - 1)  # pyright: ignore[reportUnknownMemberType]
 
 
@@ -120,8 +123,8 @@ def significant(value: float, digits: int = 3) -> str:
     """`value` with that many significant digits, never in exponent form, thousands marked."""
     if value == 0 or not math.isfinite(value):
         return f"{value:g}"
-    places = max(0, digits - 1 - math.floor(math.log10(abs(value))))
-    return f"{value:,.{places}f}"
+    exponent = int(f"{value:.{digits - 1}e}".partition("e")[2])  # after rounding: 9.996 to three is 10.0
+    return f"{value:,.{max(0, digits - 1 - exponent)}f}"
 
 
 def percent(share: float, digits: int = 2) -> str:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from typing import cast
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
 
 from roofline.dtypes import DType, dtype
 from roofline.errors import BadValue, shown
-from roofline.num import Num
+from roofline.num import Expr, Num
 
-_MOST = 1 << 40
+if TYPE_CHECKING:
+    from roofline.num import Array
+
+MOST = 1 << 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,16 +54,14 @@ class Workload:
     @classmethod
     def decode(cls, sequences: Num = 1, context: Num = 8192, new: Num = 1) -> Workload:
         """A decode step of `sequences`, each at `context` tokens; `new` above 1 for speculation."""
-        _check(sequences=(sequences, 1), context=(context, 0), new_tokens=(new, 1))
-        return cls((Rows("decode", sequences, new, context, all_logits=True),))
+        return cls((_rows("decode", sequences, new, context, all_logits=True),))
 
     @classmethod
     def prefill(cls, sequences: Num = 1, new: Num = 2048, context: Num = 0, logits: str = "last") -> Workload:
         """`new` tokens a sequence on `context` cached ones; logits of the "last" or of "all" tokens."""
-        _check(sequences=(sequences, 1), new_tokens=(new, 1), context=(context, 0))
         if logits not in ("last", "all"):
             raise BadValue(f"Logits of {shown(logits)} are not known. Choose last or all.")
-        return cls((Rows("prefill", sequences, new, context, all_logits=logits == "all"),))
+        return cls((_rows("prefill", sequences, new, context, all_logits=logits == "all"),))
 
     @classmethod
     def mixed(cls, decode: Workload, prefill: Workload) -> Workload:
@@ -86,11 +87,14 @@ class Workload:
     def resized(self, *, sequences: Num | None = None, context: Num | None = None) -> Workload:
         """The same pass with another batch or context in its first group."""
         first = self.groups[0]
-        if sequences is not None:
-            first = replace(first, sequences=sequences)
-        if context is not None:
-            first = replace(first, context=context)
-        return Workload((first, *self.groups[1:]))
+        changed = _rows(
+            first.phase,
+            first.sequences if sequences is None else sequences,
+            first.new,
+            first.context if context is None else context,
+            all_logits=first.all_logits,
+        )
+        return Workload((changed, *self.groups[1:]))
 
 
 def _sum(values: Iterator[Num]) -> Num:
@@ -100,21 +104,42 @@ def _sum(values: Iterator[Num]) -> Num:
     return total
 
 
-def _check(**sizes: tuple[Num, int]) -> None:
-    for name, (value, least) in sizes.items():
-        if isinstance(value, (bool, str)):
-            raise BadValue(f"{name} must be a number, not {shown(value)}.")
-        if isinstance(value, (int, float)):
-            low = high = value
-        elif hasattr(value, "min"):
-            low, high = cast(float, value.min()), cast(float, value.max())  # pyright: ignore
-        else:
-            continue
-        if not (low >= least and high <= _MOST):
-            bad = low if not low >= least else high
-            raise BadValue(f"{name} must be between {least} and {_MOST:,}, not {shown(bad)}.")
-        if isinstance(value, float) and not value.is_integer():
-            raise BadValue(f"{name} must be a whole number, not {shown(value)}.")
+def _rows(phase: str, sequences: Num, new: Num, context: Num, *, all_logits: bool) -> Rows:
+    """Rows of sizes that can be; raises BadValue."""
+    sizes = size("sequences", sequences, 1), size("new_tokens", new, 1), size("context", context, 0)
+    return Rows(phase, *sizes, all_logits)
+
+
+def size(name: str, value: Num, least: int, most: int = MOST) -> Num:
+    """`value` where it is a size that can be: an int, a traced number, or an array, which becomes float64.
+
+    Arrays of ints would wrap past 2^63; float64 is exact to 2^53. Raises BadValue.
+    """
+    if isinstance(value, Expr):
+        return value
+    if isinstance(value, int) and not isinstance(value, bool) and least <= value <= most:
+        return value
+    if isinstance(value, float) and value.is_integer() and least <= value <= most:
+        return int(value)
+    if hasattr(value, "astype"):
+        return _sizes(name, cast("Array", value), least)
+    raise _impossible(name, value, least, most)
+
+
+def _sizes(name: str, values: Array, least: int) -> Array:
+    import numpy as np
+
+    if values.dtype.kind not in "iuf" or not values.size:
+        raise _impossible(name, f"an array of {values.size} {values.dtype}", least)
+    cast_once = values.astype(np.float64)
+    good = (cast_once >= least) & (cast_once <= MOST) & (cast_once == np.floor(cast_once))
+    if not good.all():
+        raise _impossible(name, cast_once[~good].flat[0].item(), least)
+    return cast_once
+
+
+def _impossible(name: str, value: object, least: int, most: int = MOST) -> BadValue:
+    return BadValue(f"{name} must be a whole number from {least} to {most:,}, not {shown(value)}.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ import jsonschema
 import pytest
 
 import roofline as rl
-from roofline.show.record import schema
+from roofline.show.schema import schema
 
 KEYS = {
     "total": {"flops", "bytes", "intensity", "seconds", "bound_seconds", "floor_seconds", "no_overlap_seconds",

@@ -114,7 +114,7 @@ def test_bandwidth_ratio_of_h200_to_h100(h100):
 
 def test_nvlink_is_one_direction(h100):
     """R6: 450 GB/s; the 900 that is printed is both directions."""
-    assert h100.link(8).bandwidth == 450e9
+    assert rl.Topology(h100, 8).link().bandwidth == 450e9
 
 
 def test_l2_of_the_h100(h100):

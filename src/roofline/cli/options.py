@@ -11,17 +11,29 @@ from cyclopts import Parameter, Token
 
 from roofline import units
 from roofline.errors import BadValue, shown
+from roofline.shard import MOST_RANKS
+from roofline.workload import MOST, size
 
 
-def _converter(parse: Callable[[str], Any]) -> Callable[[Any, Sequence[Token]], Any]:
-    def convert(_: Any, tokens: Sequence[Token]) -> Any:
-        token = tokens[0]
+def _option(convert: Callable[[str, str], Any]) -> Parameter:
+    """An option of one word; `convert(option, word)` raises BadValue, which then names the option."""
+
+    def converted(_: Any, tokens: Sequence[Token]) -> Any:
+        name = tokens[0].keyword or "the argument"
         try:
-            return parse(token.value)
+            return convert(name, tokens[0].value)
         except BadValue as error:
-            raise BadValue(f"{token.keyword or 'the argument'}: {error}") from None
+            raise error if str(error).startswith(name) else BadValue(f"{name}: {error}") from None
 
-    return convert
+    return Parameter(converter=converted, allow_leading_hyphen=True, n_tokens=1)
+
+
+def _sized(parse: Callable[[str], int], least: int, most: int = MOST) -> Parameter:
+    """An option that is a size in a range."""
+    return _option(lambda name, text: size(name, parse(text), least, most))
+
+
+_LEAST_SHARE = 0.01
 
 
 def efficiency(text: str) -> tuple[float, float]:
@@ -30,16 +42,16 @@ def efficiency(text: str) -> tuple[float, float]:
         bandwidth, compute = (float(each) for each in text.split("/"))
     except ValueError:
         raise BadValue(f"{shown(text)} is not BANDWIDTH/COMPUTE. Write two shares, as 0.80/0.75.") from None
-    if not (0 < bandwidth <= 1 and 0 < compute <= 1):
-        raise BadValue(f"{shown(text)} is out of range. Both shares are above 0 and up to 1, as 0.80/0.75.")
+    if not all(_LEAST_SHARE <= share <= 1 for share in (bandwidth, compute)):
+        raise BadValue(f"{shown(text)} is out of range. Both shares are from {_LEAST_SHARE} to 1, as 0.80/0.75.")
     return bandwidth, compute
 
 
-Count = Annotated[int, Parameter(converter=_converter(units.count), allow_leading_hyphen=True, n_tokens=1)]
-Length = Annotated[int, Parameter(converter=_converter(units.length), allow_leading_hyphen=True, n_tokens=1)]
-Efficiency = Annotated[
-    tuple[float, float], Parameter(converter=_converter(efficiency), allow_leading_hyphen=True, n_tokens=1)
-]
+Sequences = Annotated[int, _sized(units.count, 1)]
+Tokens = Annotated[int, _sized(units.length, 1)]
+Context = Annotated[int, _sized(units.length, 0)]
+Ranks = Annotated[int, _sized(units.count, 1, MOST_RANKS)]
+Efficiency = Annotated[tuple[float, float], _option(lambda name, text: efficiency(text))]
 
 
 def print_json(record: dict[str, Any]) -> None:

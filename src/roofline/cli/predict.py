@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 
 from roofline.catalogue import load_device, load_model
-from roofline.cli.options import Count, Efficiency, Length, print_json
+from roofline.cli.options import Context, Efficiency, Ranks, Sequences, Tokens, print_json
 from roofline.errors import BadValue
 from roofline.ledger import predict as predicted
 from roofline.memory import memory
@@ -24,18 +24,18 @@ def predict(
     *,
     device: str,
     phase: Annotated[Literal["decode", "prefill"], Parameter(group=_ROWS)] = "decode",
-    sequences: Annotated[Count, Parameter(group=_ROWS)] = 1,
-    new_tokens: Annotated[Length | None, Parameter(group=_ROWS)] = None,
-    context: Annotated[Length | None, Parameter(group=_ROWS)] = None,
+    sequences: Annotated[Sequences, Parameter(group=_ROWS)] = 1,
+    new_tokens: Annotated[Tokens | None, Parameter(group=_ROWS)] = None,
+    context: Annotated[Context | None, Parameter(group=_ROWS)] = None,
     logits: Annotated[Literal["last", "all"], Parameter(group=_ROWS)] = "last",
-    prefill_sequences: Annotated[Count | None, Parameter(group=_ROWS)] = None,
-    prefill_tokens: Annotated[Length | None, Parameter(group=_ROWS)] = None,
-    prefill_context: Annotated[Length | None, Parameter(group=_ROWS)] = None,
+    prefill_sequences: Annotated[Sequences | None, Parameter(group=_ROWS)] = None,
+    prefill_tokens: Annotated[Tokens | None, Parameter(group=_ROWS)] = None,
+    prefill_context: Annotated[Context | None, Parameter(group=_ROWS)] = None,
     weights: Annotated[str, Parameter(group=_FORMATS)] = "bf16",
     kv: Annotated[str, Parameter(group=_FORMATS)] = "bf16",
     activations: Annotated[str, Parameter(group=_FORMATS)] = "bf16",
     compute: Annotated[str, Parameter(group=_FORMATS)] = "bf16",
-    tp: Count = 1,
+    tp: Ranks = 1,
     efficiency: Efficiency | None = None,
     fused: Annotated[bool, Parameter(negative=())] = False,
     json: Annotated[bool, Parameter(negative=())] = False,

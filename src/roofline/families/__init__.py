@@ -38,16 +38,32 @@ def load_all() -> dict[str, Reader]:
     return FAMILIES
 
 
-def family_of(config: Config) -> Reader:
-    """The reader for a config: its family's, or for an unknown one the plain decoder, and it says so."""
-    from roofline.families.dense import Traits, decoder
+# Keys that no decoder with RMSNorm and a gated MLP has: what they belong to is not guessed at.
+_FOREIGN = (
+    *("layer_norm_eps", "layer_norm_epsilon", "norm_epsilon", "layernorm_epsilon"),
+    *("use_bias", "mlp_type", "type_vocab_size", "activation_function", "rotary_pct", "do_layer_norm_before"),
+)
 
+
+def family_of(config: Config) -> Reader:
+    """The reader for a config: its family's, or for an unknown one Llama's, and the answer says so.
+
+    Raises ConfigError for an unknown family with a key that no relative of Llama has.
+    """
     found = load_all().get(config.model_type)
     if found is not None:
         return found
     name = shown(config.keys.get("model_type"), 40)
+    for key in _FOREIGN:
+        if config.find(key) is not None:
+            raise config.fail(
+                f"model_type {name} is not known here, and {key} is no key of a relative of Llama, which it would be "
+                f"read as. Possible: {', '.join(sorted(FAMILIES))}."
+            )
     config.assume(
         f"model_type {name} is not known here: read as a decoder with RMSNorm, a gated MLP, "
         "rotary positions and no biases but where a key says so"
     )
-    return lambda unknown: decoder(unknown, Traits())
+    config.note_absent("kv_heads", "The file names no KV heads: counted as many as attention heads")
+    config.note_absent("tie_word_embeddings", "The file does not tie the embedding to lm_head: counted as two tables")
+    return FAMILIES["llama"]

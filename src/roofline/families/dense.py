@@ -9,9 +9,11 @@ from roofline.config import Config
 from roofline.errors import shown
 from roofline.model import Model, Repeat
 from roofline.parts.attention import Attention
-from roofline.parts.ends import Embedding, Head, Norm, Projection
+from roofline.parts.ends import Embedding, Head, Norm, Positions, Projection
 from roofline.parts.mlp import Mlp
 from roofline.shard import Axis
+
+NO_KV_HEADS = "The file names no KV heads: counted as many as attention heads"
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +22,8 @@ class Traits:
 
     `norm_vectors`: 1 RMSNorm (scale), 2 LayerNorm (scale and bias). `learned`: rows of the position
     table beyond max_positions, None without such a table. `parallel`: attention and MLP both read the
-    stream, and `shared_norm` the same normed rows.
+    stream, and `shared_norm` the same normed rows. `windowed`: a `sliding_window` counts although
+    `use_sliding_window` is absent.
     """
 
     norm_vectors: int = 1
@@ -37,6 +40,8 @@ class Traits:
     shared_norm: bool = False
     final_norm: bool = True
     intermediate: int | None = None
+    head_dim: int | None = None
+    windowed: bool = True
 
 
 def decoder(config: Config, traits: Traits) -> Model:
@@ -48,12 +53,15 @@ def decoder(config: Config, traits: Traits) -> Model:
     tied = config.flag("tie_word_embeddings", traits.tied)
     positions = config.integer("max_positions", "the learned positions", 0) or None
     inner = Axis("hidden", config.integer("word_embed_proj_dim", "the width of the embedding", hidden.size))
+    learned = _learned(config, traits, positions)
 
-    repeats = [Repeat(1, Embedding(vocab, inner, _learned(config, traits, positions)))]
-    if inner != hidden:
-        repeats.append(Repeat(1, Projection("project_in", hidden, inner)))
+    if inner == hidden:
+        repeats = [Repeat(1, Embedding(vocab, hidden, learned))]
+    else:
+        repeats = [Repeat(1, Embedding(vocab, inner)), Repeat(1, Projection("project_in", hidden, inner))]
+        repeats += [Repeat(1, Positions(learned, hidden))] if learned else []
     mlp = Mlp(hidden, Axis("intermediate", wide), traits.gated, traits.mlp_bias)
-    for count, window in windows(config, layers):
+    for count, window in windows(config, layers, traits.windowed):
         repeats += _block(count, hidden, attention(config, traits, hidden, window), mlp, traits)
     if traits.final_norm:
         repeats.append(Repeat(1, Norm("final_norm", hidden, 1 + traits.parallel, traits.norm_vectors)))
@@ -77,12 +85,12 @@ def attention(config: Config, traits: Traits, hidden: Axis, window: int | None) 
     kv_heads = config.integer("kv_heads", "the KV heads", heads)
     if heads % kv_heads:
         raise config.fail(f"{heads} attention heads are not divisible by {kv_heads} KV heads. Correct one of them.")
-    if config.find("head_dim") is None and hidden.size % heads:
+    if config.find("head_dim") is None and traits.head_dim is None and hidden.size % heads:
         raise config.fail(
             f"hidden size {hidden.size} is not divisible by {heads} attention heads and there is no head_dim, "
             "which would decide the width of a head. Add it or correct one of them."
         )
-    head_dim = config.integer("head_dim", "the width of a head", hidden.size // heads)
+    head_dim = config.integer("head_dim", "the width of a head", traits.head_dim or hidden.size // heads)
     return Attention(
         hidden,
         Axis("heads", heads, head_dim),
@@ -104,25 +112,28 @@ def _learned(config: Config, traits: Traits, positions: int | None) -> int:
     return (positions or 0) + traits.learned
 
 
-def windows(config: Config, layers: int) -> list[tuple[int, int | None]]:
+def windows(config: Config, layers: int, default: bool = True) -> list[tuple[int, int | None]]:
     """(layers, window) of each kind of attention: full, or a sliding window of that many tokens.
 
-    `use_sliding_window: false` leaves the window out whatever its size; `layer_types` says which layers
-    have it; Qwen2's `max_window_layers` are full before the sliding ones start.
+    `use_sliding_window: false` (or its absence, where `default` is False) leaves the window out whatever
+    its size; `layer_types` says which layers have it; Qwen2's `max_window_layers` are full before the
+    sliding ones start.
     """
-    if config.find("window") is None or not config.flag("use_sliding_window", True):
-        return [(layers, None)]
-    window = config.integer("window", "how far a query sees")
     types = config.keys.get("layer_types")
+    named = isinstance(types, list) and "sliding_attention" in cast("list[object]", types)
+    on = config.flag("use_sliding_window", default) and (named or config.find("window") is not None)
+    window = config.integer("window", "how far a query sees") if on else None
     if types is not None:
-        return _by_type(config, types, layers, window)
+        return _by_type(config, cast(object, types), layers, window)
+    if window is None:
+        return [(layers, None)]
     full = config.integer("max_window_layers", "how many layers see everything", 0, least=0)
     full = min(full, layers) if config.find("use_sliding_window") else 0
     counted: list[tuple[int, int | None]] = [(full, None), (layers - full, window)]
     return [each for each in counted if each[0]]
 
 
-def _by_type(config: Config, types: object, layers: int, window: int) -> list[tuple[int, int | None]]:
+def _by_type(config: Config, types: object, layers: int, window: int | None) -> list[tuple[int, int | None]]:
     known = {"full_attention": None, "sliding_attention": window}
     listed = cast("list[object]", types) if isinstance(types, list) else []
     if len(listed) != layers:
@@ -130,7 +141,7 @@ def _by_type(config: Config, types: object, layers: int, window: int) -> list[tu
             f"layer_types has {len(listed)} entries. Possible: a list of {layers}, a type for each layer."
         )
     for each in listed:
-        if each not in known:
-            raise config.fail(f"layer_types names {shown(each)}. Possible: {', '.join(known)}.")
+        if not isinstance(each, str) or each not in known:
+            raise config.fail(f"layer_types names {shown(each)}, which is not counted. Possible: {', '.join(known)}.")
     counted = [(listed.count(name), size) for name, size in known.items()]
     return [each for each in counted if each[0]]

@@ -2,12 +2,13 @@
 
 from roofline.config import Config
 from roofline.families import family
-from roofline.families.dense import Traits, decoder
+from roofline.families.dense import NO_KV_HEADS, Traits, decoder
 from roofline.model import Model
 
 
 @family("gemma")
 def gemma(config: Config) -> Model:
-    """Gemma 1: heads · head_dim differs from the hidden size; the scaling of the embedding is not counted."""
+    """Gemma 1: heads of 256, whatever the hidden size; the scaling of the embedding is not counted."""
+    config.note_absent("kv_heads", NO_KV_HEADS)
     bias = config.flag("attention_bias", False)
-    return decoder(config, Traits(qkv_bias=bias, out_bias=bias, tied=True))
+    return decoder(config, Traits(qkv_bias=bias, out_bias=bias, head_dim=256, tied=True))

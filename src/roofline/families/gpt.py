@@ -1,6 +1,7 @@
 """The GPT lineage: LayerNorm, plain MLP, biases; learned, rotary or ALiBi positions."""
 
 from roofline.config import Config
+from roofline.errors import shown
 from roofline.families import family
 from roofline.families.dense import Traits, decoder
 from roofline.model import Model
@@ -38,7 +39,7 @@ def gpt_neox(config: Config) -> Model:
             qkv_bias=bias,
             out_bias=bias,
             mlp_bias=True,
-            rotary=config.share("rotary_pct", 0.25),
+            rotary=config.rotary_share(0.25),
             parallel=config.flag("use_parallel_residual", True),
         ),
     )
@@ -74,8 +75,18 @@ def mpt(config: Config) -> Model:
     hidden = config.integer("hidden", "the width of every matrix")
     wide = hidden * config.integer("expansion_ratio", "the width of the MLP", 4)
     inner = config.section("attn_config")
+    if not inner.flag("alibi", True):
+        raise config.fail("attn_config.alibi is false, other positions that are not counted yet. Possible: true.")
+    if inner.keys.get("attn_type", "multihead_attention") not in ("multihead_attention", "grouped_query_attention"):
+        raise config.fail(
+            f"attn_config.attn_type is {shown(inner.keys['attn_type'])}, which is not counted yet. "
+            "Possible: multihead_attention, or grouped_query_attention with kv_n_heads."
+        )
     if inner.flag("qk_ln", False):
         raise config.fail("attn_config.qk_ln is true, a norm on q and k that is not counted yet. Possible: false.")
+    ffn = config.section("ffn_config")
+    if ffn.keys.get("ffn_type", "mptmlp") != "mptmlp":
+        raise config.fail(f"ffn_config.ffn_type is {shown(ffn.keys['ffn_type'])}, not counted yet. Possible: mptmlp.")
     kv_heads = inner.find("kv_heads")
     keys = {**config.keys, **({} if kv_heads is None else {"kv_n_heads": kv_heads[1]})}
     return decoder(config.having(keys), Traits(gated=False, rotary=0.0, tied=True, intermediate=wide))

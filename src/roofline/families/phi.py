@@ -20,7 +20,7 @@ def phi(config: Config) -> Model:
             out_bias=True,
             mlp_bias=True,
             head_bias=True,
-            rotary=config.share("partial_rotary_factor", 0.5),
+            rotary=config.rotary_share(0.5),
             parallel=True,
             shared_norm=True,
         ),
@@ -30,4 +30,4 @@ def phi(config: Config) -> Model:
 @family("phi3")
 def phi3(config: Config) -> Model:
     """Phi 3 and 4: no biases; part of each head may be rotated."""
-    return decoder(config, Traits(rotary=config.share("partial_rotary_factor", 1.0)))
+    return decoder(config, Traits(rotary=config.rotary_share(1.0)))

@@ -53,6 +53,26 @@ class Embedding(Stateless):
 
 
 @dataclass(frozen=True, slots=True)
+class Positions(Stateless):
+    """Learned positions added to the stream by themselves, where a projection stands before them."""
+
+    rows: int
+    width: Axis
+    label: str = "embedding"
+
+    def weights(self) -> tuple[Weight, ...]:
+        """The table of positions."""
+        return (Weight("embed_positions", Axis("positions", self.rows), self.width, kind="positions"),)
+
+    def kernels(self, run: Pass) -> Iterable[Kernel]:
+        """One look-up, added to the stream."""
+        work = ops.embedding(
+            m=run.tokens, width=self.width.elements, added=1, weights=run.weights, activations=run.activations
+        )
+        return (Kernel("embed_positions", self.label, work),)
+
+
+@dataclass(frozen=True, slots=True)
 class Norm(Stateless):
     """RMSNorm or LayerNorm, after adding `added` tensors to the residual stream."""
 
@@ -119,7 +139,9 @@ class Head(Stateless):
 
     def weights(self) -> tuple[Weight, ...]:
         """What it stores beside the embedding."""
-        return () if self.tied else (self.matrix(),)
+        if not self.tied:
+            return (self.matrix(),)
+        return (Weight("lm_head_bias", self.vocab, kind="vector"),) if self.bias else ()
 
     def kernels(self, run: Pass) -> Iterable[Kernel]:
         """One GEMM; over a split vocabulary an all-gather of the logits."""

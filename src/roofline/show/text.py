@@ -26,9 +26,11 @@ def console() -> Console:
     return Console(highlight=False, markup=False, emoji=False)
 
 
-def clean(text: str) -> str:
-    """A name from a file with its control and direction characters shown as escapes."""
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+def text(value: str = "", style: str = "") -> Text:
+    """Text for the terminal, which may hold names from files: control and direction characters show as escapes."""
+    return Text(
+        value if value.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in value), style
+    )
 
 
 Cell = str | Text
@@ -40,7 +42,8 @@ def _table(heads: Sequence[tuple[str, str]], rows: Sequence[Sequence[Cell]], shr
     `heads` are (title, "left" or "right"); where the terminal is too narrow only column `shrinks` gives
     way, as a number cut short is a wrong number. Row `bold` stands out.
     """
-    widths = [max(len(title), *(len(row[i]) for row in rows), 0) for i, (title, _) in enumerate(heads)]
+    cells = [[each if isinstance(each, Text) else text(each) for each in row] for row in rows]
+    widths = [max(len(title), *(row[i].cell_len for row in cells), 0) for i, (title, _) in enumerate(heads)]
     room = console().width
     gap = 2 if sum(widths) + 2 * (len(widths) - 1) <= room else 1
     spare = room - sum(widths) - gap * (len(widths) - 1)
@@ -49,7 +52,7 @@ def _table(heads: Sequence[tuple[str, str]], rows: Sequence[Sequence[Cell]], shr
     for (title, side), width in zip(heads, widths, strict=True):
         justify = "right" if side == "right" else "left"
         table.add_column(title, justify=justify, no_wrap=True, overflow="ellipsis", width=width)
-    for index, row in enumerate(rows):
+    for index, row in enumerate(cells):
         table.add_row(*row, style="bold" if index == bold else "")
     return table
 
@@ -57,7 +60,7 @@ def _table(heads: Sequence[tuple[str, str]], rows: Sequence[Sequence[Cell]], shr
 def _bullets(lines: Iterable[str]) -> RenderableType:
     table = Table.grid(padding=(0, 1, 0, 0))
     for each in lines:
-        table.add_row(Text("·", style="dim"), Text(clean(each), style="dim"))
+        table.add_row(text("·", style="dim"), text(each, style="dim"))
     return table
 
 
@@ -68,17 +71,17 @@ def _number(value: object) -> float:
 def ledger_text(ledger: Ledger, held: Memory) -> RenderableType:
     """The verdict, the figures behind it, the kernels, the memory `held`, the assumptions."""
     return Group(
-        Text(_title(ledger), style="bold"),
-        Text(),
-        Text(verdict(ledger)),
-        Text(),
+        text(_title(ledger), style="bold"),
+        text(),
+        text(verdict(ledger)),
+        text(),
         *_summary(ledger),
-        Text(),
+        text(),
         _kernels(ledger),
-        Text(),
+        text(),
         *_memory(ledger, held),
-        Text(),
-        Text("Assumptions", style="bold dim"),
+        text(),
+        text("Assumptions", style="bold dim"),
         _bullets(ledger.assumptions),
     )
 
@@ -86,7 +89,7 @@ def ledger_text(ledger: Ledger, held: Memory) -> RenderableType:
 def _title(ledger: Ledger) -> str:
     rows = "; ".join(_rows(each) for each in ledger.workload.groups)
     ranks = f", TP {ledger.shard.tp}" if ledger.shard.tp > 1 else ""
-    return f"{clean(ledger.model.name)} on {clean(ledger.device.name)}{ranks}: {rows}, {_formats(ledger.precision)}"
+    return f"{ledger.model.name} on {ledger.device.name}{ranks}: {rows}, {_formats(ledger.precision)}"
 
 
 def _rows(rows: Rows) -> str:
@@ -129,7 +132,7 @@ def _summary(ledger: Ledger) -> list[RenderableType]:
     for name, seconds, meaning in lines:
         strong = "bold" if name == lines[0][0] else ""
         rate = f"{significant(tokens / seconds, 4)} tokens/s"
-        table.add_row(name, Text(si(seconds, "s"), style=strong), Text(rate, style=strong), Text(meaning, style="dim"))
+        table.add_row(name, text(si(seconds, "s"), style=strong), text(rate, style=strong), text(meaning, style="dim"))
     rate = ledger.precision.compute
     peak = si(ledger.device.rate(rate), "FLOP/s")
     intensity = (
@@ -137,7 +140,7 @@ def _summary(ledger: Ledger) -> list[RenderableType]:
         f"{percent(_number(total.of_peak))} of the {peak} {rate} peak"
     )
     moved = f"{si(_number(total.flops), 'FLOP')}, {si(_number(total.bytes), 'B')} ({gib(_number(total.bytes))})"
-    return [table, Text(), Text(f"{intensity}; {moved}")]
+    return [table, text(), text(f"{intensity}; {moved}")]
 
 
 def _kernels(ledger: Ledger) -> RenderableType:
@@ -156,7 +159,7 @@ def _kernels(ledger: Ledger) -> RenderableType:
         heads.append(("derated", "right"))
     heads.append(("share", "right"))
     cells = [
-        [clean(point.name) for point in ledger.kernels],
+        [point.name for point in ledger.kernels],
         [f"{point.count:,}" for point in ledger.kernels],
         column(flops, flop_scale, 5),
         column(moved, byte_scale, 5),
@@ -166,7 +169,7 @@ def _kernels(ledger: Ledger) -> RenderableType:
         *([column(times, time_scale, 5)] if derated else []),
         [f"{100 * each / whole:.1f} %" if each / whole >= 0.0005 else "<0.1 %" for each in times],
     ]
-    rows = [[Text(each, style=_STYLES.get(each, "")) for each in row] for row in zip(*cells, strict=True)]
+    rows = [[text(each, style=_STYLES.get(each, "")) for each in row] for row in zip(*cells, strict=True)]
     return _table(heads, rows, bold=times.index(max(times)))
 
 
@@ -178,15 +181,15 @@ def _memory(ledger: Ledger, held: Memory) -> list[RenderableType]:
     capacity = held.capacity_bytes
     parts = f"weights {gib(held.weight_bytes)}, KV cache {gib(held.kv_bytes)}, activations {gib(held.activation_bytes)}"
     if capacity is None:
-        return [Text(f"Memory: {parts}. The capacity of {ledger.device.id} is unknown.")]
+        return [text(f"Memory: {parts}. The capacity of {ledger.device.id} is unknown.")]
     which = f"{gib(capacity)} ({ledger.device.capacity_note})"
     if held.fits:
-        head = Text(f"Fits: {gib(held.total_bytes)} of {which}: {parts}.")
+        head = text(f"Fits: {gib(held.total_bytes)} of {which}: {parts}.")
     else:
-        head = Text(f"Does not fit: {gib(held.total_bytes)} of {which}: {parts}.", style="bold red")
+        head = text(f"Does not fit: {gib(held.total_bytes)} of {which}: {parts}.", style="bold red")
     return [
         head,
-        Text(
+        text(
             f"Largest batch at this context {_most(held.max_sequences)}; longest context at this batch "
             f"{_most(held.max_context, ' tokens')}."
         ),
@@ -208,7 +211,7 @@ def devices_text(devices: Sequence[Device]) -> RenderableType:
         rows.append(
             [
                 each.id,
-                clean(each.name),
+                each.name,
                 significant(peak / TERA, 4) if peak else "unknown",
                 significant(each.bandwidth / GIGA, 4),
                 significant(each.capacity / GIB, 4) if each.capacity else "unknown",
@@ -216,7 +219,7 @@ def devices_text(devices: Sequence[Device]) -> RenderableType:
             ]
         )
     note = "bf16: the dense peak; ridge: FLOP/byte at it. One in full, with sources: roofline devices NAME"
-    return Group(_table([*heads, ("ridge", "right")], rows, shrinks=1), Text(), Text(note, style="dim"))
+    return Group(_table([*heads, ("ridge", "right")], rows, shrinks=1), text(), text(note, style="dim"))
 
 
 def device_text(device: Device, titles: dict[str, str]) -> RenderableType:
@@ -227,24 +230,24 @@ def device_text(device: Device, titles: dict[str, str]) -> RenderableType:
     for key, figure in device.figures.items():
         rate = key.removeprefix("peak.")
         ridge = significant(device.ridge_point(rate)) if rate in device.peak else ""
-        rows.append([clean(key), _value(key, figure.value), ridge, figure.status, clean(", ".join(figure.source))])
+        rows.append([key, _value(key, figure.value), ridge, figure.status, ", ".join(figure.source)])
         if figure.note:
             notes.append(f"{key}: {figure.note}")
     table = _table(heads, rows, shrinks=4)
     used = dict.fromkeys(source for figure in device.figures.values() for source in figure.source)
     blocks: list[RenderableType] = [
-        Text(f"{clean(device.name)} ({device.id}){f', {device.released}' if device.released else ''}", style="bold"),
-        *(Text(f"{line}.", style="yellow") for line in device.assumptions),
-        Text(),
+        text(f"{device.name} ({device.id}){f', {device.released}' if device.released else ''}", style="bold"),
+        *(text(f"{line}.", style="yellow") for line in device.assumptions),
+        text(),
         table,
-        Text(),
-        Text("Notes", style="bold dim"),
+        text(),
+        text("Notes", style="bold dim"),
         _bullets((*notes, *device.notes)),
     ]
     if device.conflicts:
         lines = (f"{each.field}: {'; '.join(each.values)}. Taken: {each.verdict}" for each in device.conflicts)
-        blocks += [Text(), Text("Sources that disagree", style="bold dim"), _bullets(lines)]
-    blocks += [Text(), Text("Sources", style="bold dim"), _bullets(f"{key}: {titles.get(key, key)}" for key in used)]
+        blocks += [text(), text("Sources that disagree", style="bold dim"), _bullets(lines)]
+    blocks += [text(), text("Sources", style="bold dim"), _bullets(f"{key}: {titles.get(key, key)}" for key in used)]
     return Group(*blocks)
 
 
@@ -271,11 +274,11 @@ def models_text(models: Sequence[tuple[str, Model]]) -> RenderableType:
         ("KV KiB a token", "right"),
     ]
     rows: list[list[Cell]] = [
-        [ident, clean(model.name), f"{model.parameters().total:,}", f"{model.layers}", f"{_kv(model) / KIB:,.0f}"]
+        [ident, model.name, f"{model.parameters().total:,}", f"{model.layers}", f"{_kv(model) / KIB:,.0f}"]
         for ident, model in models
     ]
     note = "KV cache in BF16. Any config.json, its folder or a Hugging Face id is a model too."
-    return Group(_table(heads, rows, shrinks=1), Text(), Text(note, style="dim"))
+    return Group(_table(heads, rows, shrinks=1), text(), text(note, style="dim"))
 
 
 def _kv(model: Model) -> float:
@@ -300,9 +303,9 @@ def model_text(model: Model) -> RenderableType:
         rows.append(("positions in the config", f"{model.max_positions:,}"))
     for row in rows:
         table.add_row(*row)
-    blocks: list[RenderableType] = [Text(clean(model.name), style="bold"), Text(), table]
+    blocks: list[RenderableType] = [text(model.name, style="bold"), text(), table]
     notes = [*model.assumptions, *(f"{key}: {value}" for key, value in model.sources.items())]
-    return Group(*blocks, Text(), _bullets(notes)) if notes else Group(*blocks)
+    return Group(*blocks, text(), _bullets(notes)) if notes else Group(*blocks)
 
 
 def show(renderable: RenderableType) -> None:

@@ -1,0 +1,235 @@
+"""The JSON of every answer: one Struct a record, from which the schema files of the package are made."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+Resource = Literal["compute", "memory", "link", "launch"]
+
+
+class ParametersRecord(msgspec.Struct):
+    """Exact parameter counts."""
+
+    total: int
+    active: int
+    text: int
+    vision: int
+    embedding: int
+    experts: int
+
+
+class NamedModel(msgspec.Struct):
+    """The model of a ledger."""
+
+    name: str
+    parameters: ParametersRecord
+
+
+class NamedDevice(msgspec.Struct):
+    """The device of a ledger."""
+
+    id: str
+    name: str
+
+
+class RowsRecord(msgspec.Struct):
+    """Sequences of one kind in a pass."""
+
+    phase: Literal["decode", "prefill"]
+    sequences: int
+    new_tokens: int
+    context: int
+    logits: Literal["last", "all"]
+
+
+class WorkloadRecord(msgspec.Struct):
+    """What was run, defaults included."""
+
+    phase: Literal["decode", "prefill", "mixed"]
+    sequences: int
+    new_tokens: int
+    context: int
+    tokens: int
+    groups: list[RowsRecord]
+    weights: str
+    kv: str
+    activations: str
+    compute: str
+    tp: int
+    fused: bool
+
+
+class EfficiencyRecord(msgspec.Struct):
+    """The shares that a derated time assumes."""
+
+    bandwidth: float
+    compute: float
+
+
+class TimeModel(msgspec.Struct):
+    """What `seconds` means."""
+
+    name: Literal["bound", "derated"]
+    efficiency: EfficiencyRecord | None
+
+
+class TotalRecord(msgspec.Struct):
+    """The whole pass of one rank."""
+
+    flops: int
+    bytes: int
+    intensity: float
+    seconds: float
+    bound_seconds: float
+    floor_seconds: float
+    no_overlap_seconds: float
+    expected_seconds: float | None
+    tokens_per_second: float
+    bound: Resource
+    of_peak: float
+    ridge: float
+
+
+class KernelRecord(msgspec.Struct):
+    """One row: all `count` calls together."""
+
+    name: str
+    op: str
+    part: str
+    count: int
+    flops: int
+    bytes: int
+    weight_bytes: int
+    kv_bytes: int
+    activation_bytes: int
+    link_bytes: int
+    intensity: float
+    seconds: float
+    bound_seconds: float
+    expected_seconds: float | None
+    bound: Resource
+    share: float
+
+
+class MemoryRecord(msgspec.Struct):
+    """What one rank holds."""
+
+    weight_bytes: int
+    kv_bytes: int
+    activation_bytes: int
+    total_bytes: int
+    capacity_bytes: int | None
+    fits: bool | None
+    max_sequences: int | None
+    max_context: int | None
+
+
+class SourceRecord(msgspec.Struct):
+    """Where a figure is from."""
+
+    value: float
+    status: str
+    source: list[str]
+    note: str
+
+
+class Sources(msgspec.Struct):
+    """Where the facts are from."""
+
+    model: dict[str, str]
+    device: dict[str, SourceRecord]
+
+
+class LedgerRecord(msgspec.Struct):
+    """`predict --json`."""
+
+    schema: Literal["roofline.ledger/1"]
+    model: NamedModel
+    device: NamedDevice
+    workload: WorkloadRecord
+    time_model: TimeModel
+    verdict: str
+    total: TotalRecord
+    kernels: list[KernelRecord]
+    memory: MemoryRecord
+    assumptions: list[str]
+    sources: Sources
+
+
+class ModelRecord(msgspec.Struct):
+    """`models NAME --json`."""
+
+    schema: Literal["roofline.model/1"]
+    name: str
+    parameters: ParametersRecord
+    layers: int
+    kv_bytes_per_token: int
+    weight_bytes: int
+    max_positions: int | None
+    assumptions: list[str]
+    sources: dict[str, str]
+
+
+class ModelLine(msgspec.Struct):
+    """One model of `models --json`."""
+
+    id: str
+    name: str
+    parameters: ParametersRecord
+    layers: int
+    kv_bytes_per_token: int
+
+
+class ModelsRecord(msgspec.Struct):
+    """`models --json`."""
+
+    schema: Literal["roofline.models/1"]
+    models: list[ModelLine]
+
+
+class ConflictRecord(msgspec.Struct):
+    """Sources that disagree."""
+
+    field: str
+    values: list[str]
+    verdict: str
+
+
+class DeviceRecord(msgspec.Struct):
+    """One device of `devices --json`."""
+
+    id: str
+    name: str
+    vendor: str
+    peaks: dict[str, float]
+    bandwidth: float
+    capacity_bytes: int | None
+    l2_bytes: int | None
+    link_bandwidth: float | None
+    ridge: dict[str, float]
+    aliases: list[str]
+    sources: dict[str, SourceRecord]
+    conflicts: list[ConflictRecord]
+    notes: list[str]
+
+
+class DevicesRecord(msgspec.Struct):
+    """`devices --json`, with one device or all."""
+
+    schema: Literal["roofline.devices/1"]
+    devices: list[DeviceRecord]
+
+
+SCHEMAS: dict[str, type[msgspec.Struct]] = {
+    "ledger-1": LedgerRecord,
+    "model-1": ModelRecord,
+    "models-1": ModelsRecord,
+    "devices-1": DevicesRecord,
+}
+
+
+def schema(name: str) -> dict[str, Any]:
+    """The JSON Schema of a record, as it stands in the package's `data/schemas`."""
+    return msgspec.json.schema(SCHEMAS[name])

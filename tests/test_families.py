@@ -1,0 +1,300 @@
+"""Every family against transformers: exact parameters and matrix-product FLOPs of tiny models.
+
+The figures are from transformers 5.24: `AutoModelForCausalLM.from_config` on the meta device, parameters summed
+with tied ones once, and the FLOPs of its mm and addmm calls over a forward pass of 2 sequences of 7 tokens.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import pytest
+
+import roofline as rl
+from roofline import config as configs
+from roofline.errors import ConfigError, RooflineError
+from roofline.families import FAMILIES, family, load_all
+
+LLAMA = {
+    "hidden_size": 24,
+    "intermediate_size": 40,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 6,
+    "num_key_value_heads": 2,
+    "vocab_size": 50,
+    "max_position_embeddings": 32,
+}
+NEOX = {
+    "hidden_size": 24,
+    "intermediate_size": 40,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 4,
+    "vocab_size": 50,
+    "max_position_embeddings": 32,
+}
+GPT2 = {"n_embd": 24, "n_layer": 3, "n_head": 4, "vocab_size": 50, "n_positions": 32}
+OPT = {
+    "hidden_size": 24,
+    "ffn_dim": 40,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 4,
+    "vocab_size": 50,
+    "max_position_embeddings": 32,
+}
+MPT = {"d_model": 24, "n_layers": 3, "n_heads": 4, "vocab_size": 50, "max_seq_len": 32}
+SHAPES = {"gpt2": GPT2, "gpt_neox": NEOX, "opt": OPT, "mpt": MPT}
+SEQUENCES, NEW = 2, 7
+
+
+class Golden(NamedTuple):
+    model_type: str
+    changes: dict[str, Any]
+    parameters: int
+    flops: int
+
+    @property
+    def config(self) -> dict[str, Any]:
+        return {"model_type": self.model_type, **SHAPES.get(self.model_type, LLAMA), **self.changes}
+
+    @property
+    def model(self) -> rl.Model:
+        return configs.read(self.config, "tiny", "config.json")
+
+
+GOLDEN = [
+    Golden("llama", {}, 15_816, 404_544),
+    Golden("llama", {"tie_word_embeddings": True}, 14_616, 404_544),
+    Golden("llama", {"attention_bias": True}, 16_008, 404_544),
+    Golden("llama", {"mlp_bias": True}, 16_128, 404_544),
+    Golden(
+        "llama",
+        {"attention_bias": True, "mlp_bias": True, "num_key_value_heads": 1, "head_dim": 10},
+        21_912,
+        557_760,
+    ),
+    Golden("mistral", {"sliding_window": 8}, 15_816, 404_544),
+    Golden("mistral", {"sliding_window": None, "head_dim": 10, "tie_word_embeddings": True}, 21_528, 598_080),
+    Golden("qwen2", {}, 15_936, 404_544),
+    Golden(
+        "qwen2",
+        {"tie_word_embeddings": True, "use_sliding_window": True, "sliding_window": 8, "max_window_layers": 1},
+        14_736,
+        404_544,
+    ),
+    Golden("qwen3", {"head_dim": 10}, 22_788, 598_080),
+    Golden("qwen3", {"head_dim": 4, "attention_bias": True, "tie_word_embeddings": True}, 14_832, 404_544),
+    Golden("gemma", {"head_dim": 10}, 21_528, 598_080),
+    Golden("gemma", {"head_dim": 10, "attention_bias": True, "num_key_value_heads": 1}, 20_400, 557_760),
+    Golden("gemma", {"head_dim": 4, "tie_word_embeddings": False}, 15_816, 404_544),
+    Golden("phi", {}, 13_394, 323_904),
+    Golden("phi", {"num_key_value_heads": 6}, 15_794, 388_416),
+    Golden("phi", {"tie_word_embeddings": True}, 12_194, 323_904),
+    Golden("phi3", {"sliding_window": 8}, 15_816, 404_544),
+    Golden("phi3", {"tie_word_embeddings": True}, 14_616, 404_544),
+    Golden("gpt2", {}, 23_688, 614_208),
+    Golden("gpt2", {"n_inner": 40}, 15_456, 388_416),
+    Golden("gpt2", {"n_inner": None, "tie_word_embeddings": False}, 24_888, 614_208),
+    Golden("gpt_neox", {}, 15_888, 388_416),
+    Golden("gpt_neox", {"use_parallel_residual": False}, 15_888, 388_416),
+    Golden("gpt_neox", {"attention_bias": False}, 15_600, 388_416),
+    Golden("gpt_neox", {"tie_word_embeddings": True}, 14_688, 388_416),
+    Golden("opt", {}, 15_504, 388_416),
+    Golden("opt", {"word_embed_proj_dim": 16, "do_layer_norm_before": False}, 15_824, 398_720),
+    Golden("opt", {"word_embed_proj_dim": 16, "tie_word_embeddings": False}, 16_672, 398_720),
+    Golden("opt", {"do_layer_norm_before": False}, 15_456, 388_416),
+    Golden("opt", {"enable_bias": False}, 15_024, 388_416),
+    Golden("opt", {"layer_norm_elementwise_affine": False}, 15_168, 388_416),
+    Golden("opt", {"_remove_final_layer_norm": True}, 15_456, 388_416),
+    Golden(
+        "opt",
+        {"enable_bias": False, "layer_norm_elementwise_affine": False, "tie_word_embeddings": False},
+        15_888,
+        388_416,
+    ),
+    Golden("mpt", {}, 22_104, 614_208),
+    Golden("mpt", {"tie_word_embeddings": False}, 23_304, 614_208),
+]
+
+
+def cases() -> list[Any]:
+    return [
+        pytest.param(each, id=f"{each.model_type} {', '.join(f'{k}={v}' for k, v in each.changes.items())}".strip())
+        for each in GOLDEN
+    ]
+
+
+def test_every_registered_family_has_a_golden_count():
+    """A new family comes with a count from elsewhere."""
+    assert set(load_all()) == {each.model_type for each in GOLDEN}
+
+
+@pytest.mark.parametrize("golden", cases())
+def test_parameters_are_those_of_transformers(golden):
+    """Exactly, with every bias, norm and position."""
+    assert golden.model.parameters().total == golden.parameters
+
+
+@pytest.mark.parametrize("golden", cases())
+def test_matrix_products_are_those_of_transformers(golden):
+    """FLOPs of every weight GEMM over 14 tokens with logits of all."""
+    workload = rl.Workload.prefill(SEQUENCES, NEW, logits="all")
+    ledger = rl.predict(golden.model, rl.Device.load("h100-sxm"), workload)
+
+    assert sum(point.count * point.work.flops for point in ledger if point.work.op == "linear") == golden.flops
+
+
+@pytest.mark.parametrize("golden", cases())
+def test_stored_bytes_are_two_a_parameter(golden):
+    """In BF16 on one rank nothing is stored but the parameters."""
+    assert golden.model.weight_bytes(rl.Precision(), rl.Shard()) == 2 * golden.model.parameters().total
+
+
+@pytest.mark.parametrize("golden", cases())
+def test_a_known_family_assumes_nothing(golden):
+    """Its keys and its traits decide everything."""
+    assert golden.model.assumptions == ()
+
+
+@pytest.mark.parametrize("golden", cases())
+def test_embedding_is_the_token_table(golden):
+    """50 rows of the width of the embedding, positions apart."""
+    assert golden.model.parameters().embedding == 50 * golden.changes.get("word_embed_proj_dim", 24)
+
+
+def test_flops_of_a_decode_step_by_hand():
+    """Llama with 1 layer of 8 hidden, 2 heads and 1 KV head of 4, 16 wide, 10 tokens; 3 sequences at 5 positions."""
+    model = configs.read(
+        {
+            "model_type": "llama",
+            "hidden_size": 8,
+            "intermediate_size": 16,
+            "num_hidden_layers": 1,
+            "num_attention_heads": 2,
+            "num_key_value_heads": 1,
+            "vocab_size": 10,
+        },
+        "tiny",
+        "config.json",
+    )
+    ledger = rl.predict(model, rl.Device.load("h100-sxm"), rl.Workload.decode(sequences=3, context=5))
+
+    assert {point.name: point.work.flops for point in ledger} == {
+        "embedding": 0,
+        "input_norm": 4 * 3 * 8,  # 3 an element, 1 for the tensor added
+        "qkv_proj": 2 * 3 * (8 + 4 + 4) * 8,
+        "rope": 3 * 3 * (2 + 1) * 4,
+        "attention": 4 * 3 * 2 * 4 * 5,
+        "o_proj": 2 * 3 * 8 * 8,
+        "mlp_norm": 4 * 3 * 8,
+        "gate_proj": 2 * 3 * 16 * 8,
+        "up_proj": 2 * 3 * 16 * 8,
+        "act_mul": 3 * 3 * 16,
+        "down_proj": 2 * 3 * 8 * 16,
+        "final_norm": 4 * 3 * 8,
+        "lm_head": 2 * 3 * 10 * 8,
+    }
+    assert ledger.total.flops == 4956
+
+
+@pytest.mark.parametrize(
+    ("changes", "factor"),
+    [
+        ({"model_type": "llama"}, 1),
+        ({"model_type": "phi"}, 0.5),
+        ({"model_type": "phi", "partial_rotary_factor": 0.25}, 0.25),
+        ({"model_type": "phi3", "partial_rotary_factor": 0.75}, 0.75),
+        ({"model_type": "gpt_neox", "attention_bias": False}, 0.25),
+        ({"model_type": "gpt_neox", "rotary_pct": 1.0}, 1),
+    ],
+    ids=str,
+)
+def test_rotated_part_of_a_head(changes, factor):
+    """3 FLOP for each rotated element of 6 query and 6 KV heads of 8."""
+    model = configs.read({**LLAMA, "hidden_size": 48, "num_key_value_heads": 6, **changes}, "tiny", "config.json")
+    [rope] = [point for point in rl.predict(model, rl.Device.load("h100-sxm")) if point.name == "rope"]
+
+    assert rope.work.flops == 3 * 12 * 8 * factor
+
+
+@pytest.mark.parametrize("model_type", ["gpt2", "opt", "mpt"])
+def test_learned_positions_and_alibi_rotate_nothing(model_type):
+    """No rotary kernel."""
+    model = next(each for each in GOLDEN if each.model_type == model_type).model
+
+    assert not [point for point in rl.predict(model, rl.Device.load("h100-sxm")) if point.work.op == "rope"]
+
+
+def test_parallel_blocks_read_the_stream_once_where_they_share_a_norm():
+    """Phi has one norm a layer; GPT-NeoX has two, whose second adds nothing."""
+    device = rl.Device.load("h100-sxm")
+    phi, neox, turns = (
+        {point.name: point for point in rl.predict(each.model, device) if point.work.op == "norm"}
+        for each in (
+            Golden("phi", {}, 0, 0),
+            Golden("gpt_neox", {}, 0, 0),
+            Golden("gpt_neox", {"use_parallel_residual": False}, 0, 0),
+        )
+    )
+
+    assert list(phi) == ["input_norm", "final_norm"]
+    assert {name: point.work.dims["added"] for name, point in neox.items()} == {
+        "input_norm": 2,
+        "mlp_norm": 0,
+        "final_norm": 2,
+    }
+    assert {name: point.work.dims["added"] for name, point in turns.items()} == {
+        "input_norm": 1,
+        "mlp_norm": 1,
+        "final_norm": 1,
+    }
+
+
+def test_expansion_ratio_of_mpt_is_the_width_of_its_mlp():
+    """By hand, as transformers takes 4 whatever the key: a ratio of 2 has 2 x 24 x 48 a layer in place of 96."""
+    assert Golden("mpt", {"expansion_ratio": 2}, 0, 0).model.parameters().total == 22_104 - 3 * 2 * 24 * 48
+
+
+def test_grouped_kv_heads_of_mpt():
+    """`attn_config.kv_n_heads`, which transformers does not read: k and v are 24 x 6 in place of 24 x 24."""
+    model = Golden("mpt", {"attn_config": {"kv_n_heads": 1}}, 0, 0).model
+
+    assert model.parameters().total == 22_104 - 3 * 2 * 24 * 18
+    assert model.cache_bytes(1, rl.Precision(), rl.Shard()) == 2 * 6 * 3 * 2
+
+
+def test_multi_query_attention_of_mpt_is_not_read_as_multi_head():
+    """`attn_config.attn_type` means one KV head, whose cache is a quarter; better no answer than 4 heads."""
+    try:
+        model = Golden("mpt", {"attn_config": {"attn_type": "multiquery_attention"}}, 0, 0).model
+    except ConfigError as error:
+        assert "attn_type" in str(error)
+    else:
+        assert model.cache_bytes(1, rl.Precision(), rl.Shard()) == 2 * 6 * 3 * 2
+
+
+@pytest.mark.parametrize(
+    ("model_type", "changes", "key"),
+    [
+        ("mpt", {"no_bias": False}, "no_bias"),
+        ("mpt", {"attn_config": {"qk_ln": True}}, "qk_ln"),
+        ("mpt", {"attn_config": [1]}, "attn_config"),
+        ("mpt", {"attn_config": {"kv_n_heads": 0}}, "kv_n_heads"),
+        ("mpt", {"attn_config": {"alibi": False}}, "alibi"),
+        ("phi", {"qk_layernorm": True}, "qk_layernorm"),
+        ("gpt2", {"add_cross_attention": True}, "add_cross_attention"),
+    ],
+    ids=str,
+)
+def test_what_a_family_does_not_count_is_refused(model_type, changes, key):
+    """The key is named, and no number is given."""
+    with pytest.raises(ConfigError, match=key):
+        _ = Golden(model_type, changes, 0, 0).model
+
+
+def test_a_second_registration_is_refused():
+    """Two readers of one model_type would depend on the order of imports."""
+    before = dict(load_all())
+
+    with pytest.raises(RooflineError, match="'llama' is registered twice"):
+        family("llama")(before["llama"])
+    assert before == FAMILIES
