@@ -1,7 +1,7 @@
-# Sourced by the other scripts: a virtual environment in .venv with this project and what $1 names
-# ("run" or "dev"), made once and again when pyproject.toml changes.
+# Sourced by the other scripts: a virtual environment in .venv with this project and what `prepare` is asked for
+# ("run" or "dev"), made once, and again when pyproject.toml changes or the checkout has moved.
 set -eu
-root=$(cd "$(dirname "$0")/.." && pwd)
+root=$(cd "$(dirname "$(readlink -f "$0")")/.." && pwd)
 venv="$root/.venv"
 python="$venv/bin/python"
 
@@ -32,13 +32,24 @@ make_venv() {
   fi
 }
 
-prepare() {
-  stamp="$venv/.$1-$(cksum < "$root/pyproject.toml" | tr ' ' '-')"
-  [ -e "$stamp" ] && return
-  [ -x "$python" ] || make_venv
+install() {
   echo "Setting up $venv ($1), once ..." >&2
   "$python" -m pip install -q --disable-pip-version-check -U 'pip>=25.1' >&2
   "$python" -m pip install -q --disable-pip-version-check -e "$root" >&2
   [ "$1" = run ] || (cd "$root" && "$python" -m pip install -q --disable-pip-version-check --group "$1") >&2
-  touch "$stamp"
+}
+
+prepare() {
+  stamp="$venv/.$1-$({ cat "$root/pyproject.toml"; echo "$root"; } | cksum | tr ' ' '-')"
+  [ -e "$stamp" ] && [ -x "$python" ] && return
+  # One at a time, where the machine has a lock to offer.
+  if command -v flock >/dev/null 2>&1; then
+    exec 9>"$root/.venv.lock"
+    flock 9
+    [ -e "$stamp" ] && [ -x "$python" ] && { exec 9>&-; return; }
+  fi
+  "$python" -c '' 2>/dev/null && [ -e "$venv/.root-$(echo "$root" | cksum | tr ' ' '-')" ] || make_venv
+  install "$1"
+  touch "$stamp" "$venv/.root-$(echo "$root" | cksum | tr ' ' '-')"
+  if command -v flock >/dev/null 2>&1; then exec 9>&-; fi
 }

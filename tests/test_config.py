@@ -62,9 +62,13 @@ def kernels(model: rl.Model, name: str) -> list[rl.Point]:
     return [point for point in rl.predict(model, rl.Device.load("h100-sxm")) if point.name == name]
 
 
+def attends(model: rl.Model) -> list[rl.Point]:
+    return [*kernels(model, "attention"), *kernels(model, "attention_sliding")]
+
+
 def windows(model: rl.Model) -> dict[Any, int]:
     """Layers by the window of their attention, None where it is full."""
-    return {point.work.dims.get("window"): point.count for point in kernels(model, "attention")}
+    return {point.work.dims.get("window"): point.count for point in attends(model)}
 
 
 # What is read
@@ -178,7 +182,7 @@ def test_keys_that_do_not_decide_may_hold_anything(changes):
 
 def test_quantisation_is_assumed_away_in_words():
     """Weights are counted in the format that was asked for, and the answer says so."""
-    assert any("quantisation" in each for each in read(quantization_config={"bits": 4}).assumptions)
+    assert any("quantised" in each for each in read(quantization_config={"bits": 4}).assumptions)
 
 
 def test_known_family_needs_no_assumption():

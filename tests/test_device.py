@@ -90,7 +90,12 @@ def test_an_impossible_share_of_compute_is_refused(share: float) -> None:
         CHIP.derated(compute=share)
 
 
-@pytest.mark.parametrize("ranks", [1, 2, 8])
+def test_one_rank_needs_no_link() -> None:
+    """It sends to none, whatever the device's file has."""
+    assert Topology(BARE, 1).link().bandwidth == float("inf")
+
+
+@pytest.mark.parametrize("ranks", [2, 8])
 def test_ranks_within_the_domain_use_the_first_link(ranks: int) -> None:
     """Up to 8 devices are joined by the scale-up link."""
     assert Topology(CHIP, ranks).link() is NVLINK

@@ -45,7 +45,7 @@ def refusal(call, *arguments: object) -> str:
         ("2.5 PFLOP/s", "FLOP/s", 2.5e15),
         ("1.98 GHz", "Hz", 1.98e9),
         ("700 W", "W", 700.0),
-        ("5 us", "s", 5e-6),
+        ("5.000 us", "s", 5e-6),
         ("27 ms", "s", 0.027),
     ],
 )
@@ -212,23 +212,24 @@ def test_more_digits_than_anything_has_are_refused() -> None:
     [
         (3.352e12, "B/s", "3.352 TB/s"),
         (989.4e12, "FLOP/s", "989.4 TFLOP/s"),
-        (93.2e9, "B", "93.2 GB"),
-        (1500.0, "B", "1.5 kB"),
-        (7.0, "B", "7 B"),
+        (93.2e9, "B", "93.20 GB"),
+        (1500.0, "B", "1.500 kB"),
+        (7.0, "B", "7.000 B"),
+        (3355.0, "s", "3,355 s"),
         (0.02758, "s", "27.58 ms"),
-        (5e-6, "s", "5 us"),
-        (999_999.0, "B", "1 MB"),
+        (5e-6, "s", "5.000 us"),
+        (999_999.0, "B", "1.000 MB"),
         (123_456.0, "FLOP", "123.5 kFLOP"),
     ],
 )
 def test_si_has_four_digits_and_a_prefix(value: float, unit: str, expected: str) -> None:
-    """Four significant digits, trailing zeros dropped, the prefix that leaves one to three before the point."""
+    """Four significant digits in every row of a table, and the prefix that leaves one to three before the point."""
     assert si(value, unit) == expected
 
 
 def test_si_of_an_exa_has_its_prefix() -> None:
     """A prefill of 16M tokens is 8.3e19 FLOP: that is 83.2 EFLOP, not an exponent."""
-    assert si(8.32e19, "FLOP") == "83.2 EFLOP"
+    assert si(8.32e19, "FLOP") == "83.20 EFLOP"
 
 
 @pytest.mark.parametrize(
@@ -380,3 +381,20 @@ def test_quantity_gives_a_float() -> None:
     found = quantity("80 GiB", "B")
     assert type(found) is float
     assert math.isfinite(found)
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"), [("1,024", 1024), ("8Ki", 8192), ("2 mi", 2 << 20), ("1_000", 1000), ("12,345,678", 12345678)]
+)
+def test_grouped_thousands_and_binary_prefixes_of_a_length(text: str, tokens: int) -> None:
+    """Commas between groups of three; Ki is what k means here."""
+    assert length(text) == tokens
+
+
+@pytest.mark.parametrize("text", ["8,5k", "1,5", "1,00", ",5", "1234,567"])
+def test_a_decimal_comma_is_refused(text: str) -> None:
+    """1,5 is not 15: a comma that groups no thousands is a mistake."""
+    with pytest.raises(BadValue):
+        length(text)
+    with pytest.raises(BadValue):
+        quantity(f"{text} TB/s", "B/s")

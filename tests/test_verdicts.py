@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 import roofline as rl
-from roofline.verdicts import verdict
+from roofline.ops import OPS
+from roofline.verdicts import SUBJECTS, verdict
 
 H100 = rl.Device.load("h100-sxm")
 QWEN = rl.Model.load("qwen3-8b")
@@ -24,7 +25,7 @@ def test_attention_of_a_large_batch():
 @pytest.mark.parametrize(
     ("workload", "begins", "says"),
     [
-        (rl.Workload.decode(1), "Memory-bound: the weight GEMMs take 93 %", "more rows in the pass raise"),
+        (rl.Workload.decode(1), "Memory-bound: the weight GEMMs take 93 %", "a bigger batch raises the intensity"),
         (rl.Workload.prefill(new=8192), "Compute-bound: the weight GEMMs take", "more bandwidth"),
         (rl.Workload.prefill(new=200_000), "Compute-bound: attention over the KV cache takes", "Fewer new tokens"),
         (rl.Workload.prefill(new=8, context=500_000), "Memory-bound: attention", "More new tokens on the same cache"),
@@ -61,5 +62,29 @@ def test_small_kernels():
     model = rl.Model.load({"model_type": "llama", **keys, "vocab_size": 100, "tie_word_embeddings": True})
     said = verdict(rl.predict(model, H100, rl.Workload.prefill(sequences=4096, new=4)))
 
-    assert said.startswith("Memory-bound: the small kernels take 48 %")
+    assert said.startswith("Memory-bound: the small kernels take 47 %")
     assert "Folding them" in said
+
+
+def test_every_operation_has_a_subject():
+    """A kernel whose operation has no name to a reader would be judged as another."""
+    assert set(SUBJECTS) == set(OPS)
+
+
+def test_a_full_window_is_not_helped_by_another_context():
+    """Mistral past its 4,096 tokens: 8k and 32k read the same cache, and the verdict does not say otherwise."""
+    mistral = rl.Model.load("mistral-7b-v0.1")
+    ledgers = [rl.predict(mistral, H100, rl.Workload.decode(512, context)) for context in (8192, 32_768)]
+
+    assert ledgers[0].total.bound_seconds == ledgers[1].total.bound_seconds
+    assert "another context cannot help" in verdict(ledgers[1])
+
+
+def test_what_else_weighs_is_said():
+    """53 % compute and 38 % memory: both are named, and the help is for the kernels that it is for."""
+    workload = rl.Workload.mixed(rl.Workload.decode(64, 2048), rl.Workload.prefill(new=512))
+    said = verdict(rl.predict(QWEN, H100, workload))
+
+    assert said.startswith("Compute-bound: the weight GEMMs take 53 %")
+    assert "can help them" in said
+    assert said.endswith("Memory bounds attention over the KV cache, another 38 %.")

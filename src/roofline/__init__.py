@@ -9,11 +9,11 @@
 
 from roofline import collectives, ops
 from roofline.bound import Bound, Point, place
+from roofline.capacity import Memory, memory
 from roofline.cost import Cost, Work
 from roofline.device import Device, Topology
 from roofline.errors import RooflineError
 from roofline.ledger import Ledger, predict
-from roofline.memory import Memory, memory
 from roofline.model import Model
 from roofline.shard import Shard
 from roofline.workload import Precision, Workload

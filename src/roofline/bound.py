@@ -39,6 +39,7 @@ class Bound:
     ) -> Bound:
         """The bound that these seconds of each resource make."""
         longest = maximum(memory, compute)
+        # Most kernels use no link and no device file states a launch time: two comparisons saved on each.
         if link.__class__ is not float or link:
             longest = maximum(longest, link)
         if launch.__class__ is not float or launch:
@@ -95,8 +96,8 @@ def bound(cost: Cost, device: Device) -> Bound:
         return Bound.of(compute, memory, unknown=unknown)
     link: Num = 0.0
     for name, sent in cost.links.items():
-        wire = _link(device, name)
-        link = link + sent / wire[0] + cost.steps * wire[1]
+        bandwidth, latency = _link(device, name)
+        link = link + sent / bandwidth + cost.steps * latency
     return Bound.of(compute, memory, link, cost.launches * device.launch, unknown)
 
 
@@ -115,8 +116,8 @@ def _link(device: Device, name: str) -> tuple[float, float]:
 class Point:
     """One dot on the chart: a kernel's demand beside its bound, what is expected, what was measured.
 
-    Everything is of one call; `count` calls are made. `expected` and `measured` [s] are None where they
-    are not known, and `reason` says why.
+    `work` and the times are of one call; `flops`, `bytes` and `bound_seconds` of all `count` calls together.
+    `expected` and `measured` [s] are None where they are not known, and `reason` says why.
     """
 
     name: str
@@ -128,6 +129,21 @@ class Point:
     expected: Bound | None = None
     measured: Num | None = None
     reason: str = "no calibration of this kind of kernel"
+
+    @property
+    def flops(self) -> Num:
+        """FLOPs of all calls [FLOP]."""
+        return self.count * self.work.cost.total_flops
+
+    @property
+    def bytes(self) -> Num:
+        """Memory bytes of all calls [byte]."""
+        return self.count * self.work.cost.bytes
+
+    @property
+    def bound_seconds(self) -> Num:
+        """The bound of all calls, one after another [s]."""
+        return self.count * self.bound.seconds
 
     def on(self, device: Device) -> Point:
         """The same kernel on another device; what was expected or measured stays with this one."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -19,7 +21,7 @@ from roofline.model import Model, Repeat
 from roofline.parts.attention import BareAttention
 from roofline.parts.ends import Bulk
 from roofline.shard import Axis
-from roofline.units import MIB
+from roofline.units import GIGA, MIB
 
 _DATA = Path(__file__).parent / "data"
 
@@ -86,6 +88,9 @@ def load_model(name: str | os.PathLike[str] | Mapping[str, Any]) -> Model:
     found = _built_in_id(text.strip().lower())
     if found is not None:
         return _model_from(found)
+    bulk = re.fullmatch(r"(\d{1,6}(?:\.\d{1,6})?)b", text.strip().lower())
+    if bulk:
+        return _bulk(text.strip(), int(float(bulk[1]) * GIGA))
     if text.endswith(".json") or text.count("/") > 1 or text.startswith((".", "/", "~")):
         raise UnknownName(
             f"There is no file {printable(text)}. Name a config.json, its folder, or a model (roofline models)."
@@ -137,6 +142,14 @@ def _model_from(ident: str) -> Model:
         repeats.append(Repeat(int(shape["layers"]), BareAttention(heads, kv_heads)))
     layers = int(shape.get("layers", 1))
     return Model(str(table["name"]), tuple(repeats), layers, None, tuple(table.get("assumptions", ())), sources)
+
+
+def _bulk(name: str, parameters: int) -> Model:
+    """Weights of that many parameters and nothing else, as the built-in 7B."""
+    if parameters < 1:
+        raise UnknownName(f"{name} has no parameters. Name a number of billions, as 7B.")
+    like = _model_from("7b")
+    return replace(like, name=name, repeats=(Repeat(1, Bulk(parameters)),))
 
 
 def models() -> list[tuple[str, Model]]:

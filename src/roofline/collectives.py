@@ -1,4 +1,4 @@
-"""Collectives: bytes that each rank sends, and the steps that it takes one after another.
+"""Collectives: bytes that each rank sends, and the steps that a ring takes one after another.
 
 Ring algorithms, as the lower bound of bytes for a reduction without help from the network
 (Patarasuk and Yuan 2009); a switch that reduces in the network (NVLink SHARP) needs less, so an
@@ -10,13 +10,14 @@ memory reads its input and writes its output once.
 from __future__ import annotations
 
 from roofline.cost import Cost, Work
-from roofline.num import Num, exact_div
+from roofline.num import Num, exact_div, minimum
 from roofline.ops import op
 
 
 def _collective(name: str, size: Num, ranks: Num, sent: Num, steps: Num, moved: Num, link: str) -> Work:
-    dims = {"bytes": size, "ranks": ranks}
-    return Work(name, dims, Cost({}, {"activations": moved}, {link: sent}, steps))
+    """The work of a collective; `steps` is what a ring takes, a bound needs but one."""
+    dims = {"bytes": size, "ranks": ranks, "steps": steps}
+    return Work(name, dims, Cost({}, {"activations": moved}, {link: sent}, minimum(steps, 1)))
 
 
 def _share(size: Num, ranks: Num) -> Num:

@@ -48,6 +48,7 @@ _UNCOUNTED = (
             "block_types",
         ),
     ),
+    ("a text model inside a larger one", ("text_config", "llm_config", "language_config", "thinker_config")),
     ("cross-attention", ("add_cross_attention",)),
     ("multi-query attention by a flag", ("multi_query",)),
     ("an encoder", ("is_encoder_decoder", "encoder_layers", "decoder_layers", "vision_config", "audio_config")),
@@ -163,7 +164,8 @@ def read(keys: Mapping[str, Any], name: str, source: str, sources: Mapping[str, 
     _refuse(config)
     model = family_of(config)(config)
     if config.keys.get("quantization_config") is not None:
-        config.assume("The file names a quantisation; the dtypes asked for are counted instead")
+        method = shown(config.section("quantization_config").keys.get("quant_method"), 30)
+        config.assume(f"The file says its weights are quantised ({method}): counted as --weights says all the same")
     return replace(model, name=name, assumptions=tuple(config.assumptions), sources=dict(sources or {"config": source}))
 
 
@@ -173,8 +175,9 @@ def _refuse(config: Config) -> None:
         for key in names:
             value = config.keys.get(key)
             if value:
+                says = f"{key} is there, which" if isinstance(value, (Mapping, list)) else f"{key} = {shown(value, 30)}"
                 raise config.fail(
-                    f"{key} = {shown(value, 30)} says {what}, which is not counted yet; "
+                    f"{says} says {what}, which is not counted yet; "
                     "counting it as a dense decoder would be wrong. Possible now: dense decoders."
                 )
 

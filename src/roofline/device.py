@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from os import PathLike
@@ -52,7 +53,7 @@ class Device:
 
     `peak` is dense, by rate [FLOP/s]; `bandwidth` of its memory [byte/s]; `capacity` is what a
     program may use [byte], `capacity_note` says whose figure that is; `launch` is the time of one
-    kernel launch [s], 0 on the ideal roofline.
+    kernel launch [s], 0 on the ideal roofline; `cache` is the largest cache on the chip [byte].
     """
 
     id: str
@@ -63,6 +64,7 @@ class Device:
     vendor: str = ""
     capacity_note: str = ""
     l2: int | None = None
+    cache: int | None = None
     links: tuple[Link, ...] = ()
     launch: float = 0.0
     released: int | None = None
@@ -121,10 +123,13 @@ class Topology:
     def link(self, group: int | None = None) -> Link:
         """The link that a group of that many ranks (all of them) shares: the first of the device's file.
 
-        Raises UnknownName where there is none, or where the group reaches past it: what lies beyond, a
-        network or another link, is not in a device's file, and is not guessed.
+        One rank needs none, and gets one without a limit. Raises UnknownName where there is none, or where
+        the group reaches past it: what lies beyond, a network or another link, is not in a device's file,
+        and is not guessed.
         """
         ranks = self.ranks if group is None else group
+        if ranks == 1:
+            return Link("none", math.inf, 1)
         if not self.device.links:
             raise UnknownName(
                 f"No link between {self.device.id} devices is known, so {ranks} ranks cannot be placed. "

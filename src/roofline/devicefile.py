@@ -15,6 +15,7 @@ from roofline.units import quantity
 Status = Literal["verified", "quoted", "catalogue", "derived", "announced", "measured"]
 
 
+_FORM = 'A figure is { value = "3.35 TB/s", status = "measured", source = "a document or a measurement" }.'
 _Struct = TypeVar("_Struct", bound=msgspec.Struct)
 
 
@@ -129,6 +130,7 @@ def device_from(text: str, where: str) -> Device:
         capacity=capacity,
         capacity_note=whose,
         l2=int(l2.value) if l2 else None,
+        cache=max((int(each.value) for key, each in figures.items() if key.startswith("cache.")), default=None),
         links=links,
         released=parsed.released,
         aliases=tuple(parsed.aliases),
@@ -147,7 +149,7 @@ def _converted(value: Any, kind: type[_Struct], where: str, key: str) -> _Struct
         text, _, path = str(error).partition(" - at `$")
         at = f"{key}{path.removesuffix('`')}".strip(".") or "the file"
         allowed = f" Possible: {', '.join(get_args(Status))}." if "enum" in text else ""
-        raise DataError(f"{where}: {at}: {text}.{allowed} See a built-in device's file for the form.") from None
+        raise DataError(f"{where}: {at}: {text}.{allowed} {_FORM}") from None
 
 
 def _capacity(figures: Mapping[str, Figure]) -> tuple[int | None, str]:

@@ -14,50 +14,47 @@ from roofline.parts.base import Kernel
 
 
 def _norm(work: Work, moved: Num) -> Num:
-    """Of the tensors that a norm moves, each added one costs the GEMM before it a read of the stream."""
+    """Each added tensor costs the kernel that makes it a read of the stream, which it then writes in its place."""
     added = work.dims["added"]
     return exact_div(moved * added, 2 + added + minimum(added, 1))
 
 
 def _activation(work: Work, moved: Num) -> Num:
-    """A gated pair that is one kernel writes one tensor where it wrote two."""
+    """The GEMM that makes u reads g beside it, and writes the product in place of u."""
     gates = work.dims["gates"]
-    return -exact_div(moved * gates, 2 + gates)
+    return exact_div(moved * gates, 2 + gates)
 
 
 def _nothing(work: Work, moved: Num) -> Num:
+    """Everything it moves stays in registers."""
     return 0
 
 
-# op -> (the kernel it joins: -1 the one before, 1 the one after; activation bytes that remain)
-FOLDS: dict[str, tuple[int, Callable[[Work, Num], Num]]] = {
-    "norm": (1, _norm),
-    "activation": (-1, _activation),
-    "rope": (-1, _nothing),
-}
+# op -> activation bytes that remain at the kernel that takes it in.
+FOLDS: dict[str, Callable[[Work, Num], Num]] = {"norm": _norm, "activation": _activation, "rope": _nothing}
 
 
 def fold(kernels: list[Counted]) -> list[Counted]:
-    """The same pass with every kernel of FOLDS in its neighbour; FLOPs and weight bytes are kept."""
-    extra: dict[int, list[Cost]] = {}
-    for index, (_, kernel) in enumerate(kernels):
-        if kernel.work.op in FOLDS:
-            step, remains = FOLDS[kernel.work.op]
-            target = index + step
-            while kernels[target].kernel.work.op in FOLDS or kernels[target].kernel.work.cost.links:
-                target += step
-            cost = kernel.work.cost
-            memory = {**cost.memory, "activations": remains(kernel.work, cost.memory["activations"])}
-            extra.setdefault(target, []).append(Cost(cost.flops, memory, launches=0))
-    return [
-        Counted(count, _joined(kernel, extra.get(index, [])))
-        for index, (count, kernel) in enumerate(kernels)
-        if kernel.work.op not in FOLDS
-    ]
+    """The same pass with every kernel of FOLDS in the one before; FLOPs and weight bytes are kept.
+
+    Where the one before is called another number of times, as at the ends of the layers, the one after
+    takes it in; where neither can, it stays.
+    """
+    hosts: dict[int, list[Cost]] = {}
+    kept: list[int] = []
+    solid = [i for i, (_, kernel) in enumerate(kernels) if kernel.work.op not in FOLDS and not kernel.work.cost.links]
+    for index, (calls, kernel) in enumerate(kernels):
+        around = [i for i in solid if i < index][-1:] + [i for i in solid if i > index][:1]
+        host = next((i for i in around if kernels[i].calls == calls), None)
+        if kernel.work.op not in FOLDS or host is None:
+            kept.append(index)
+            continue
+        cost = kernel.work.cost
+        remains = FOLDS[kernel.work.op](kernel.work, cost.memory["activations"])
+        hosts.setdefault(host, []).append(Cost(cost.flops, {**cost.memory, "activations": remains}, launches=0))
+    return [Counted(kernels[i].calls, _joined(kernels[i].kernel, hosts.get(i, []))) for i in kept]
 
 
 def _joined(kernel: Kernel, costs: list[Cost]) -> Kernel:
-    cost = kernel.work.cost
-    for each in costs:
-        cost = cost + each
-    return Kernel(kernel.name, kernel.part, Work(kernel.work.op, kernel.work.dims, cost))
+    work = kernel.work
+    return Kernel(kernel.name, kernel.part, Work(work.op, work.dims, sum(costs, start=work.cost)))

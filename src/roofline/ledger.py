@@ -12,7 +12,7 @@ from roofline.assumptions import assumptions
 from roofline.bound import Bound, Point, bound, place
 from roofline.cost import Cost
 from roofline.device import Device, Topology
-from roofline.errors import BadValue
+from roofline.errors import BadValue, shown
 from roofline.fold import fold
 from roofline.model import Model
 from roofline.num import Num
@@ -35,10 +35,10 @@ class Total:
     """The whole pass of one rank.
 
     Times [s]: `bound_seconds` is the sum of the kernels' bounds, `floor_seconds` the pass with perfect
-    overlap and only its compulsory bytes, `no_overlap_seconds` every resource one after another,
+    overlap and only its compulsory bytes (no link), `no_overlap_seconds` every resource one after another,
     `seconds` the time model asked for. `tokens_per_second` counts the rows of the pass over `seconds`.
     `bound` is the resource that bounds most of the time, `of_peak` the share of the undiscounted
-    tensor peak that `seconds` means.
+    peak of the compute rate that the FLOPs at that rate reach in `seconds`.
     """
 
     flops: Num
@@ -75,6 +75,11 @@ class Ledger:
     def __iter__(self) -> Iterator[Point]:
         return iter(self.kernels)
 
+    def __repr__(self) -> str:
+        total = self.total
+        what = f"{self.model.name} on {self.device.id}, {self.workload.phase}"
+        return f"<Ledger {what}: {len(self)} kernels, bound {total.bound_seconds} s, {total.bound}>"
+
     def __len__(self) -> int:
         return len(self.kernels)
 
@@ -87,35 +92,35 @@ class Ledger:
         apart: Num = 0.0
         seconds: Num = 0.0
         for point, time in zip(self.kernels, self.times, strict=True):
-            count, cost, each = point.count, point.work.cost, point.bound
-            flops = flops + count * cost.total_flops
-            moved = moved + count * cost.bytes
-            bounds = bounds + count * each.seconds
-            apart = apart + count * each.no_overlap
+            flops = flops + point.flops
+            moved = moved + point.bytes
+            bounds = bounds + point.bound_seconds
+            apart = apart + point.count * point.bound.no_overlap
             seconds = seconds + time
+        rate = self.precision.compute
+        at_rate, compulsory = self._compulsory
         return Total(
             flops=flops,
             bytes=moved,
             intensity=flops / moved,
             seconds=seconds,
             bound_seconds=bounds,
-            floor_seconds=self.floor.seconds,
+            floor_seconds=bound(Cost(at_rate, {"compulsory": compulsory}, launches=0), self.device).seconds,
             no_overlap_seconds=apart,
             expected_seconds=None,
             tokens_per_second=self.workload.tokens / seconds,
             bound=self.by_resource.by,
-            of_peak=flops / seconds / self.device.rate(self.precision.compute),
+            of_peak=at_rate.get(rate, 0) / seconds / self.device.rate(rate),
         )
 
-    @cached_property
-    def floor(self) -> Bound:
-        """The least time of the pass with perfect overlap.
+    @property
+    def _compulsory(self) -> tuple[dict[str, Num], Num]:
+        """FLOPs of the pass by rate, and the bytes that nothing saves.
 
-        Compulsory bytes only: each weight once, the cache read, the rows looked up and the logits written.
+        Each weight once, the cache read, the rows looked up and the logits written.
         """
         flops: dict[str, Num] = {}
         moved: Num = 0
-        links: dict[str, Num] = {}
         for point in self.kernels:
             count, cost = point.count, point.work.cost
             for rate, n in cost.flops.items():
@@ -123,16 +128,14 @@ class Ledger:
             for role in _COMPULSORY:
                 if role in cost.memory:
                     moved = moved + count * cost.memory[role]
-            for link, n in cost.links.items():
-                links[link] = links.get(link, 0) + count * n
-        return bound(Cost(flops, {"compulsory": moved}, links, launches=0), self.device)
+        return flops, moved
 
     @cached_property
     def by_resource(self) -> Bound:
         """Seconds of the bound by the resource that sets each kernel's [s]; its `by` is the verdict."""
         spent: dict[str, Num] = dict.fromkeys(("compute", "memory", "link", "launch"), 0.0)
         for point in self.kernels:
-            seconds = point.count * point.bound.seconds
+            seconds = point.bound_seconds
             by = point.bound.by
             for resource in (by,) if isinstance(by, str) else spent:
                 spent[resource] = spent[resource] + (by == resource) * seconds
@@ -151,8 +154,8 @@ class Ledger:
 
 
 def predict(
-    model: Model,
-    device: Device,
+    model: Model | str,
+    device: Device | str,
     workload: Workload | None = None,
     precision: Precision | None = None,
     *,
@@ -160,26 +163,28 @@ def predict(
     efficiency: tuple[float, float] | None = None,
     fused: bool = False,
 ) -> Ledger:
-    """The ledger of one pass of `model` on `device`.
+    """The ledger of one pass of `model` on `device`, which are loaded where they are names.
 
     Defaults: a decode step of one sequence at 8,192 tokens, in BF16, on one device, at its bound.
     `efficiency` = shares of (bandwidth, compute) that the times assume; bounds stay undiscounted.
     Raises UnknownName for a rate or link that the device lacks, ShardError where the ranks do not divide.
     """
+    model = Model.load(model) if isinstance(model, str) else model
+    device = Device.load(device) if isinstance(device, str) else device
     workload = Workload.decode() if workload is None else workload
     precision = Precision() if precision is None else precision
     shard = Shard() if shard is None else shard
     device.rate(precision.compute)
-    link = Topology(device, shard.tp).link().name if shard.tp > 1 else "link"
-    kernels = model.kernels(Pass(workload, precision, shard, link))
+    link = Topology(device, shard.tp).link()
+    kernels = model.kernels(Pass(workload, precision, shard, link.name))
     if fused:
         kernels = fold(kernels)
     points = tuple(
         place(kernel.work, device, name=kernel.name, part=kernel.part, count=count) for count, kernel in kernels
     )
-    shares = None if efficiency is None else Efficiency(*efficiency)
+    shares = None if efficiency is None else _shares(efficiency)
     if shares is None:
-        times = tuple(point.count * point.bound.seconds for point in points)
+        times = tuple(point.bound_seconds for point in points)
     else:
         derated = device.derated(*shares)
         times = tuple(point.count * bound(point.work.cost, derated).seconds for point in points)
@@ -189,3 +194,12 @@ def predict(
             "nothing. Correct that figure."
         )
     return Ledger(model, device, workload, precision, shard, shares, fused, points, times)
+
+
+def _shares(efficiency: object) -> Efficiency:
+    """The two shares; raises BadValue for anything else."""
+    match efficiency:
+        case (int() | float() as bandwidth, int() | float() as compute):
+            return Efficiency(bandwidth, compute)
+        case _:
+            raise BadValue(f"The efficiency is {shown(efficiency)}. Possible: two shares, as (0.80, 0.75).")

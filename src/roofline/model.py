@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from os import PathLike
 from typing import Any, NamedTuple
 
+from roofline.cost import Work
 from roofline.dtypes import dtype
 from roofline.num import Num
 from roofline.ops import positions
@@ -79,8 +80,9 @@ class Model:
         return Parameters(total, total, total, 0, embedding, 0)
 
     def kernels(self, run: Pass) -> list[Counted]:
-        """The kernels of a pass in order, each with its count."""
-        return [Counted(count, kernel) for count, part in self.repeats for kernel in part.kernels(run)]
+        """The kernels of a pass in order, each with its calls; equal ones of different layers are one row."""
+        rows = [Counted(times, kernel) for times, part in self.repeats for kernel in part.kernels(run)]
+        return rows if len({kernel.name for _, kernel in rows}) == len(rows) else _merged(rows)
 
     def weight_bytes(self, precision: Precision, shard: Shard) -> Num:
         """Bytes of the weights that one rank stores [byte]."""
@@ -92,11 +94,34 @@ class Model:
 
     def cache_bytes(self, held: Num, precision: Precision, shard: Shard) -> Num:
         """Bytes of KV cache that one rank keeps for a sequence of `held` positions [byte]."""
-        elements: Num = 0
-        for count, part in self.repeats:
-            elements = elements + count * part.cache_elements(held, shard)
-        return dtype(precision.kv).of(elements)
+        kv = dtype(precision.kv)
+        total: Num = 0
+        for times, part in self.repeats:
+            total = total + times * part.cache_bytes(held, kv, shard)
+        return total
 
     def resident_cache(self, rows: Rows, precision: Precision, shard: Shard) -> Num:
         """Bytes of KV cache of a group of rows after its pass [byte]."""
         return rows.sequences * self.cache_bytes(positions(rows.new, rows.context), precision, shard)
+
+
+def _merged(rows: list[Counted]) -> list[Counted]:
+    """Rows of one name and equal work as one row, where the first of them stood."""
+    merged: list[Counted] = []
+    for row in rows:
+        for index, (calls, kernel) in enumerate(merged):
+            if kernel.name == row.kernel.name and _same(kernel.work, row.kernel.work):
+                merged[index] = Counted(calls + row.calls, kernel)
+                break
+        else:
+            merged.append(row)
+    return merged
+
+
+def _same(a: Work, b: Work) -> bool:
+    """Whether two pieces of work are equal; arrays are where they are the same array."""
+    pairs: list[tuple[Num | None, Num | None]] = [(a.dims.get(key), each) for key, each in b.dims.items()]
+    pairs.append((a.cost.memory.get("weights"), b.cost.memory.get("weights")))
+    plain = (int, float, type(None))
+    equal = (x is y or (isinstance(x, plain) and isinstance(y, plain) and x == y) for x, y in pairs)
+    return a.op == b.op and len(a.dims) == len(b.dims) and all(equal)

@@ -8,12 +8,13 @@ Tensor-core work runs at the rate `compute`, the small kernels at the FP32 vecto
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TypeVar
+from functools import wraps
+from typing import Any, TypeVar, cast
 
 from roofline.cost import Cost, Work
 from roofline.dtypes import DType, dtype
-from roofline.errors import RooflineError, UnknownName
-from roofline.num import Num, exact_div, maximum, minimum, where
+from roofline.errors import BadValue, RooflineError, UnknownName, shown
+from roofline.num import Expr, Num, ceil_div, exact_div, maximum, minimum, where
 
 VECTOR = "fp32-vector"
 Storage = str | DType
@@ -24,15 +25,39 @@ OPS: dict[str, Operation] = {}
 
 
 def op(name: str) -> Callable[[_F], _F]:
-    """Register an operation under its public name; a second registration is refused."""
+    """Register an operation under its public name; a second registration is refused.
+
+    The registered function takes what its formula is exact for: sizes of zero or more, NumPy integers as
+    Python's or float64, as theirs would wrap. Raises BadValue for a negative size.
+    """
 
     def register(function: _F) -> _F:
         if name in OPS:
             raise RooflineError(f"The operation {name!r} is registered twice.")
-        OPS[name] = function
-        return function
+
+        @wraps(function)
+        def checked(*sizes: Any, **options: Any) -> Work:
+            for key, value in options.items():
+                if value.__class__ is not int or value < 0:
+                    options[key] = _operand(name, key, value)
+            return function(*(_operand(name, "a size", value) for value in sizes), **options)
+
+        OPS[name] = checked
+        return cast(_F, checked)
 
     return register
+
+
+def _operand(name: str, key: str, value: Any) -> Any:
+    """An operand as formulas take it; raises BadValue for a negative size."""
+    if value is None or isinstance(value, (str, DType, Expr)):
+        return value
+    if hasattr(value, "dtype"):
+        value = value.astype("float64") if value.ndim else value.item()
+    least = value if isinstance(value, (int, float)) else value.min()
+    if not least >= 0:
+        raise BadValue(f"{key} of {name} is {shown(least)}. Possible: a size of zero or more.")
+    return value
 
 
 def operation(name: str) -> Operation:
@@ -69,8 +94,8 @@ def linear(
     stored = w.matrix(n, k)
     if biases is not None:
         stored = stored + dtype(bias).of(biases)
-    memory = {"weights": stored, "activations": a.of(m * k)}
-    written = a.of(m * n)
+    memory = {"weights": stored, "activations": a.matrix(m, k)}
+    written = a.matrix(m, n)
     memory[output] = memory[output] + written if output in memory else written
     return Work("linear", {"m": m, "n": n, "k": k}, Cost({compute: 2 * m * n * k}, memory))
 
@@ -125,13 +150,14 @@ def attention(
     tokens = sequences * new
     if causal:
         pairs, seen = attended(new, context, window), positions(new, context, window)
-    else:
+    elif window is None:
         pairs, seen = new * (context + new), context + new
+    else:
+        raise BadValue("A window needs causal attention; others are not counted yet. Possible: causal=True.")
     cache, a = dtype(kv), dtype(activations)
-    width = 2 * kv_heads * head_dim
     memory = {
-        "kv": cache.of(sequences * seen * width),
-        "activations": a.of(2 * tokens * heads * head_dim) + cache.of(tokens * width),
+        "kv": cache.matrix(2 * sequences * seen * kv_heads, head_dim),
+        "activations": a.matrix(2 * tokens * heads, head_dim) + cache.matrix(2 * tokens * kv_heads, head_dim),
     }
     dims = {
         "sequences": sequences,
@@ -163,7 +189,7 @@ def norm(
     """
     a = dtype(activations)
     tensors = 2 + added + minimum(added, 1)
-    memory = {"weights": dtype(weights).of(vectors * width), "activations": a.of(tensors * m * width)}
+    memory = {"weights": dtype(weights).of(vectors * width), "activations": a.matrix(tensors * m, width)}
     return _small("norm", {"m": m, "width": width, "added": added}, (3 + added) * m * width, memory)
 
 
@@ -173,7 +199,7 @@ def activation(*, m: Num, width: Num, gates: Num = 1, activations: Storage = "bf
 
     `gates` is 1 for a gated MLP (SwiGLU, GeGLU) and 0 for a plain one.
     """
-    moved = dtype(activations).of((2 + gates) * m * width)
+    moved = dtype(activations).matrix((2 + gates) * m, width)
     return _small("activation", {"m": m, "width": width, "gates": gates}, 3 * m * width, {"activations": moved})
 
 
@@ -189,19 +215,19 @@ def rope(
     activations: Storage = "bf16",
     weights: Storage = "bf16",
 ) -> Work:
-    """Rotary embedding of q and k, with their norm where `normed` is 1: reads and writes both once.
+    """Rotary embedding of q and k, with their norm where `normed` is 1: reads and writes once what it changes.
 
-    3 FLOP for each rotated element (`rotary_dim` of each head), 3 more for each normed one.
+    3 FLOP for each rotated element (`rotary_dim` of each head, in place), 3 more for each normed one (all).
     """
-    a = dtype(activations)
     rows = m * (heads + kv_heads)
-    rotated = rows * (head_dim if rotary_dim is None else rotary_dim)
+    rotated = head_dim if rotary_dim is None else rotary_dim
+    touched = rotated + normed * (head_dim - rotated)
     memory = {
         "weights": dtype(weights).of(2 * normed * head_dim),
-        "activations": a.of(2 * rows * head_dim),
+        "activations": dtype(activations).matrix(2 * rows, touched),
     }
     dims = {"m": m, "heads": heads, "kv_heads": kv_heads, "head_dim": head_dim, "normed": normed}
-    return _small("rope", dims, 3 * rotated + 3 * normed * rows * head_dim, memory)
+    return _small("rope", dims, 3 * rows * (rotated + normed * head_dim), memory)
 
 
 @op("embedding")
@@ -209,21 +235,26 @@ def embedding(
     *,
     m: Num,
     width: Num,
-    tables: Num = 1,
+    rows: Num,
+    positions: Num = 0,
+    ranks: Num = 1,
     added: Num = 0,
     weights: Storage = "bf16",
     activations: Storage = "bf16",
 ) -> Work:
-    """Look-up of m rows in each of `tables` tables (tokens, positions), summed; no table is streamed.
+    """Look-up of m tokens in a table of `rows`, and of their places in one of `positions` rows, summed.
 
-    `added` 1 reads the stream too and adds the rows to it.
+    No table is streamed: of m distinct rows each is read once, up to the whole table; of a table split over
+    `ranks`, a rank's share. `added` 1 reads the stream too and adds the rows to it.
     """
+    table = dtype(weights)
+    found = ceil_div(minimum(m, rows), ranks)
     memory = {
-        "weights": dtype(weights).matrix(tables * m, width),
-        "activations": dtype(activations).of((1 + added) * m * width),
+        "weights": table.matrix(found, width) + table.matrix(minimum(m, positions), width),
+        "activations": dtype(activations).matrix((1 + added) * m, width),
     }
-    dims = {"m": m, "width": width, "tables": tables, "added": added}
-    return _small("embedding", dims, (tables - 1 + added) * m * width, memory)
+    dims = {"m": m, "width": width, "rows": rows, "positions": positions, "added": added}
+    return _small("embedding", dims, (minimum(positions, 1) + added) * m * width, memory)
 
 
 @op("elementwise")
@@ -234,16 +265,18 @@ def elementwise(
     writes: Num = 1,
     flops: Num = 1,
     activations: Storage = "bf16",
+    rate: str = VECTOR,
 ) -> Work:
-    """Any element-by-element kernel: n elements, tensors read and written, FLOPs an element."""
-    moved = dtype(activations).of((reads + writes) * n)
-    return _small("elementwise", {"n": n, "reads": reads, "writes": writes}, flops * n, {"activations": moved})
+    """Any element-by-element kernel: n elements, tensors read and written, FLOPs an element at `rate`."""
+    moved = (reads + writes) * dtype(activations).of(n)
+    dims = {"n": n, "reads": reads, "writes": writes}
+    return Work("elementwise", dims, Cost({rate: flops * n}, {"activations": moved}))
 
 
 @op("softmax")
 def softmax(*, m: Num, width: Num, activations: Storage = "bf16") -> Work:
     """Softmax over m rows of `width`: reads and writes once, 5 FLOP an element."""
-    moved = dtype(activations).of(2 * m * width)
+    moved = dtype(activations).matrix(2 * m, width)
     return _small("softmax", {"m": m, "width": width}, 5 * m * width, {"activations": moved})
 
 

@@ -67,12 +67,18 @@ class Shard:
             return whole + 1
         if axis.uneven == "replicate" and ranks % axis.size == 0:
             return 1
-        options = [str(n) for n in range(1, min(axis.size, MOST_RANKS) + 1) if axis.size % n == 0]
         raise ShardError(
             f"{ranks} ranks do not divide the {axis.size} {axis.name.replace('_', ' ')}. "
-            f"Possible for this axis: {', '.join(options[:12])}."
+            f"Possible for this axis: {_possible(axis)}."
         )
 
     def elements(self, axis: Axis) -> int:
         """Elements of the axis that one rank holds."""
         return self.units(axis) * axis.unit
+
+
+def _possible(axis: Axis) -> str:
+    """The numbers of ranks that divide an axis, the first dozen of them."""
+    found = [n for n in range(1, min(axis.size, MOST_RANKS) + 1) if axis.size % n == 0]
+    listed = ", ".join(str(n) for n in found[:12]) + (", …" if len(found) > 12 else "")
+    return f"{listed}, and multiples of {axis.size}" if axis.uneven == "replicate" else listed

@@ -27,10 +27,12 @@ _ALIASES = {
     "byte": "B",
     "bytes": "B",
 }
-_QUANTITY = re.compile(r"\s*[+-]?(\d|\.\d|nan|inf)[\w.,+-]{0,40}\s*[\w/µμ]{0,16}\s*\Z", re.IGNORECASE)
-_COUNT = re.compile(r"(\d+(?:\.\d+)?)\s*([kKmMgGbBtT]?)", re.ASCII)
-_BINARY = {"": 1, "k": KIB, "m": MIB, "g": GIB}
-_DECIMAL = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "b": 10**9, "t": 10**12}
+_QUANTITY = re.compile(r"\s*[+-]?(\d|\.\d|nan|inf)[\w.+-]{0,40}\s*[\w/µμ]{0,16}\s*\Z", re.IGNORECASE)
+_COUNT = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]i|[kmgbt]?)", re.ASCII | re.IGNORECASE)
+_GROUPED = re.compile(r"(?<![\d.])\d{1,3}(,\d{3})+(?!\d)")
+_WHOLE = {"ki": KIB, "mi": MIB, "gi": GIB, "ti": 1 << 40}
+_BINARY = {"": 1, "k": KIB, "m": MIB, "g": GIB, **_WHOLE}
+_DECIMAL = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "b": 10**9, "t": 10**12, **_WHOLE}
 
 
 def quantity(text: str, unit: str) -> float:
@@ -44,7 +46,7 @@ def quantity(text: str, unit: str) -> float:
     example = f"Write it as a number with its unit, as '1.5 T{unit}'."
     try:
         # Quantiphy also reads names and comments around a number ("x = 5 B # five"); here they are mistakes.
-        parsed = Quantity(text.replace(",", "") if _QUANTITY.match(text) else "", binary=True)
+        parsed = Quantity(_ungrouped(text) if _QUANTITY.match(_ungrouped(text)) else "", binary=True)
     except InvalidNumber:
         raise BadValue(f"{shown(text)} is not a quantity in {unit}. {example}") from None
     found = _ALIASES.get(parsed.units, parsed.units)
@@ -65,8 +67,13 @@ def count(text: str) -> int:
     return _counted(text, _DECIMAL, "a count", "as 64 or 4M")
 
 
+def _ungrouped(text: str) -> str:
+    """`text` without the commas of grouped thousands; a comma for a decimal point stays, and is refused."""
+    return _GROUPED.sub(lambda match: match[0].replace(",", ""), text)
+
+
 def _counted(text: str, prefixes: dict[str, int], what: str, example: str) -> int:
-    match = _COUNT.fullmatch(text.strip().replace(",", "").replace("_", ""))
+    match = _COUNT.fullmatch(_ungrouped(text.strip()).replace("_", ""))
     factor = prefixes.get(match[2].lower()) if match else None
     if match is not None and len(match[1]) > 24:
         raise BadValue(f"{shown(text, 20)} is too large. Write a number of fewer than 25 digits, {example}.")
@@ -82,7 +89,10 @@ def si(value: float, unit: str, digits: int = 4) -> str:
     """`value` with an SI prefix: `si(3.352e12, "B/s")` is "3.352 TB/s"."""
     from quantiphy import Quantity
 
-    Quantity.set_prefs(output_sf="EPTGMkmunp")  # pyright: ignore[reportUnknownMemberType]
+    if unit == "s" and value >= 1:
+        return f"{significant(value, digits)} s"
+    prefixes = "munp" if unit == "s" else "EPTGMk"
+    Quantity.set_prefs(output_sf=prefixes, strip_zeros=False)  # pyright: ignore[reportUnknownMemberType]
     return Quantity(value, unit).render(prec=digits - 1)  # pyright: ignore[reportUnknownMemberType]
 
 
@@ -106,7 +116,7 @@ def scale(total: float, unit: str) -> tuple[float, str]:
     """
     least = 10.0 if unit != "s" else 1.0
     for name, size in _SCALES:
-        if total >= least * size and (unit == "s" or size >= 1):
+        if total >= least * size and (size <= 1 if unit == "s" else size >= 1):
             return size, name + unit
     return (1.0, unit) if unit != "s" else (1e-9, "ns")
 
@@ -115,7 +125,8 @@ def gib(n: float) -> str:
     """Bytes as memory is printed: "15.26 GiB", small ones in MiB or KiB."""
     for size, name in ((GIB, "GiB"), (MIB, "MiB"), (KIB, "KiB")):
         if abs(n) >= size:
-            return f"{n / size:,.2f}".rstrip("0").rstrip(".") + f" {name}"
+            shown = f"{n / size:,.2f}".rstrip("0").rstrip(".")
+            return f"{shown} {name}"
     return f"{n:,.0f} B"
 
 

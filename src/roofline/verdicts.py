@@ -3,92 +3,118 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import cast
+from typing import NamedTuple, cast
 
 from roofline.bound import VERDICTS, Point
 from roofline.ledger import Ledger
 from roofline.units import percent, significant
 
-# Operations that are one subject to a reader: what to call them.
-SUBJECTS: Mapping[str, str] = {
-    "linear": "the weight GEMMs",
-    "attention": "attention over the KV cache",
-    "norm": "the small kernels",
-    "activation": "the small kernels",
-    "rope": "the small kernels",
-    "embedding": "the small kernels",
-    "elementwise": "the small kernels",
-    "softmax": "the small kernels",
-    "copy": "copies",
-}
-_WIRE = "the collectives"
+GEMMS, ATTENTION, SMALL, COPIES = "the weight GEMMs", "attention over the KV cache", "the small kernels", "copies"
+WIRE = "the collectives"
 
-# (subject, resource) -> what can and cannot move it, by the formulas of its operations.
+# What an operation is to a reader; what sends bytes to other ranks is a collective.
+SUBJECTS: Mapping[str, str] = {
+    "linear": GEMMS,
+    "attention": ATTENTION,
+    "norm": SMALL,
+    "activation": SMALL,
+    "rope": SMALL,
+    "embedding": SMALL,
+    "elementwise": SMALL,
+    "softmax": SMALL,
+    "copy": COPIES,
+    "all-reduce": WIRE,
+    "all-gather": WIRE,
+    "reduce-scatter": WIRE,
+    "all-to-all": WIRE,
+    "send": WIRE,
+}
+
+# (subject, resource) -> what can and cannot move these kernels, by the formulas of their operations.
 _HELP: Mapping[tuple[str, str], str] = {
-    ("the weight GEMMs", "memory"): (
-        "Each weight is read once for all rows: more rows in the pass raise the intensity, smaller weights "
-        "cut the bytes; a higher compute peak cannot help"
+    (GEMMS, "memory"): (
+        "Each weight is read once for all rows: a bigger batch raises the intensity, smaller weights cut the "
+        "bytes; a higher compute peak cannot help them"
     ),
-    ("the weight GEMMs", "compute"): (
-        "Fewer FLOPs or a faster rate can help; more bandwidth, or smaller weights at the same rate, cannot"
+    (GEMMS, "compute"): (
+        "Fewer FLOPs or a faster rate can help them; more bandwidth, or smaller weights at the same rate, cannot"
     ),
-    ("attention over the KV cache", "compute"): (
-        "Fewer new tokens or a faster rate can help; more bandwidth or a smaller KV dtype cannot"
-    ),
-    ("the small kernels", "memory"): "Folding them into their neighbours (--fused) can help; a higher peak cannot",
     (
-        "the small kernels",
+        ATTENTION,
         "compute",
-    ): "Folding them into their neighbours (--fused) moves bytes only; fewer rows can help",
-    (_WIRE, "link"): "A faster link or fewer ranks can help; more bandwidth or compute on the device cannot",
+    ): "Fewer new tokens or a faster rate can help it; more bandwidth or a smaller KV cache cannot",
+    (SMALL, "memory"): "Folding them into their neighbours (--fused) can help them; a higher compute peak cannot",
+    (SMALL, "compute"): "Fewer rows can help them; folding them into their neighbours (--fused) moves bytes only",
+    (COPIES, "memory"): "Fewer bytes can help them; a higher compute peak cannot",
+    (WIRE, "link"): "A faster link or fewer ranks can help them; more bandwidth or compute on the device cannot",
+    (WIRE, "memory"): "A faster memory or fewer ranks can help them; a faster link cannot",
 }
 _DECODE = "A bigger batch cannot help this kernel; a smaller KV dtype or a shorter context can"
+_WINDOW = "Its window is full: a bigger batch or another context cannot help this kernel; a smaller KV dtype can"
 _PREFILL = "More new tokens on the same cache raise its intensity; a smaller KV dtype cuts the bytes"
+_SECOND = 0.2
 
 
-def subject(point: Point) -> str:
-    """What a kernel is to a reader."""
-    return SUBJECTS.get(point.work.op, _WIRE)
+class Share(NamedTuple):
+    """A subject, the resource that bounds its kernels here, their share of the time, and these kernels."""
+
+    subject: str
+    resource: str
+    share: float
+    points: list[Point]
 
 
 def verdict(ledger: Ledger) -> str:
-    """One or two sentences on a scalar ledger: the resource, its largest subject, and the levers."""
-    resource = cast(str, ledger.total.bound)
-    spent: dict[str, float] = {}
+    """A few sentences on a scalar ledger: the resource, its largest subject, the levers, and what else weighs."""
+    shares = _shares(ledger)
+    first = next(each for each in shares if each.resource == ledger.total.bound)
+    takes = "takes" if first.subject == ATTENTION else "take"
+    said = f"{VERDICTS[first.resource]}: {first.subject} {takes} {percent(first.share)} of the pass"
+    if first.resource in ("memory", "compute"):
+        ridge = significant(ledger.device.ridge_point(ledger.precision.compute))
+        said += f" at {_intensity(first)}; the ridge is at {ridge}"
+    return f"{said}. {_levers(first)}.{_besides(shares, first)}"
+
+
+def _shares(ledger: Ledger) -> list[Share]:
+    """Subjects by the resource that bounds their kernels, the longest first."""
+    whole = cast(float, ledger.total.seconds)
+    found: dict[tuple[str, str], Share] = {}
     for point, seconds in zip(ledger.kernels, ledger.times, strict=True):
-        if point.bound.by == resource:
-            name = subject(point)
-            spent[name] = spent.get(name, 0.0) + cast(float, seconds)
-    name = max(spent, key=lambda each: spent[each])
-    share = percent(spent[name] / cast(float, ledger.total.seconds))
-    takes = "takes" if name.startswith("attention") else "take"
-    at = "" if resource == "link" else f" at {_intensity(ledger, name, resource)}; the ridge is at {_ridge(ledger)}"
-    return f"{VERDICTS[resource]}: {name} {takes} {share} of the pass{at}. {_levers(ledger, name, resource)}."
+        key = SUBJECTS.get(point.work.op, f"{point.work.op} kernels"), cast(str, point.bound.by)
+        before = found.get(key, Share(*key, 0.0, []))
+        found[key] = Share(*key, before.share + cast(float, seconds) / whole, [*before.points, point])
+    return sorted(found.values(), key=lambda each: -each.share)
 
 
-def _levers(ledger: Ledger, name: str, resource: str) -> str:
-    known = _HELP.get((name, resource))
+def _besides(shares: list[Share], first: Share) -> str:
+    """The largest share that another resource bounds, where it is worth a sentence."""
+    other = next((each for each in shares if each.resource != first.resource), None)
+    if other is None or other.share < _SECOND:
+        return ""
+    names = {"compute": "Compute", "memory": "Memory", "link": "The link", "launch": "Launching"}
+    return f" {names[other.resource]} bounds {other.subject}, another {percent(other.share)}."
+
+
+def _levers(first: Share) -> str:
+    known = _HELP.get((first.subject, first.resource))
     if known is not None:
         return known
-    if name.startswith("attention"):
-        longest = max(_of(ledger, name, resource), key=lambda point: cast(float, point.bound.seconds))
-        return _DECODE if longest.work.dims["new"] == 1 else _PREFILL
-    return "Fewer or larger kernels can help"
+    if first.subject != ATTENTION:
+        return "Fewer or larger kernels can help"
+    dims = _longest(first).work.dims
+    if dims["new"] != 1:
+        return _PREFILL
+    window, context = dims.get("window"), dims["context"]
+    return _WINDOW if window is not None and cast(int, context) > cast(int, window) else _DECODE
 
 
-def _of(ledger: Ledger, name: str, resource: str) -> list[Point]:
-    """The kernels of a subject that a resource bounds."""
-    return [point for point in ledger.kernels if subject(point) == name and point.bound.by == resource]
+def _longest(share: Share) -> Point:
+    return max(share.points, key=lambda point: cast(float, point.bound_seconds))
 
 
-def _intensity(ledger: Ledger, name: str, resource: str) -> str:
-    """FLOP per byte of the kernels of this subject that this resource bounds."""
-    flops = moved = 0.0
-    for point in _of(ledger, name, resource):
-        flops += point.count * cast(float, point.work.flops)
-        moved += point.count * cast(float, point.work.bytes)
+def _intensity(share: Share) -> str:
+    """FLOP per byte: of the longest attention kernel, of all GEMMs or small kernels together."""
+    points = [_longest(share)] if share.subject == ATTENTION else share.points
+    flops, moved = (sum(cast(float, getattr(point, name)) for point in points) for name in ("flops", "bytes"))
     return f"{significant(flops / moved, 2 if flops < 100 * moved else 3)} FLOP/byte"
-
-
-def _ridge(ledger: Ledger) -> str:
-    return significant(ledger.device.ridge_point(ledger.precision.compute))

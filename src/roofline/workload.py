@@ -148,7 +148,8 @@ class Precision:
 
     `weights` covers every weight matrix, the embedding and the output head too; norms and biases stay
     in the 16-bit format where weights are smaller. `compute` is the rate that GEMMs and attention run at.
-    Raises UnknownName for a dtype that is not known.
+    Names are read in any case. Raises UnknownName for a dtype that is not known, BadValue for one of matrix
+    blocks where there is no matrix.
     """
 
     weights: str = "bf16"
@@ -157,8 +158,12 @@ class Precision:
     compute: str = "bf16"
 
     def __post_init__(self) -> None:
-        for each in (self.weights, self.kv, self.activations):
-            dtype(each)
+        for field in ("weights", "kv", "activations"):
+            found = dtype(getattr(self, field))
+            if field != "weights" and found.block is not None and found.block[0] != 1:
+                raise BadValue(f"{found.name} has blocks of a matrix, which {field} are not. Choose fp8 or mxfp8.")
+            object.__setattr__(self, field, found.name)
+        object.__setattr__(self, "compute", self.compute.lower())
 
     @property
     def vectors(self) -> DType:

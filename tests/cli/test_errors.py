@@ -127,7 +127,6 @@ def test_wrong_command_line(roofline, arguments, words):
         ("--logits", "none", ["last", "all"]),
         ("--weights", "bf17", ["dtype", "bf16"]),
         ("--weights", "", ["dtype", "bf16"]),
-        ("--weights", "BF16", ["dtype", "bf16"]),
         ("--kv", "int3", ["dtype", "int4"]),
         ("--activations", "float", ["dtype"]),
         ("--compute", "bf17", ["rate", "bf16"]),
@@ -515,7 +514,7 @@ def test_hostile_names_of_a_device_in_a_prediction(roofline, tmp_path, form, cap
     if form == "json":
         assert answer.json["device"] == {"id": name, "name": name}
     elif name in SHOWN:
-        assert f"on {name}, TP 2" in answer.out.split("\n")[0]
+        assert f"on 2 x {name}" in answer.out.split("\n")[0]
 
 
 @pytest.mark.parametrize("name", HOSTILE.values(), ids=HOSTILE)

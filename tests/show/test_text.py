@@ -89,5 +89,5 @@ def test_what_does_not_fit_is_marked(roofline):
 
     assert answer.code == 3
     assert "Does not fit: 87.28 GiB of 79.33 GiB (as the driver reports it)" in answer.out
-    assert "Largest batch at this context 56" in answer.out
+    assert "Largest batch at this context: 56" in answer.out
     assert "lm_head" in answer.out

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
+from io import TextIOWrapper
 
 from cyclopts import App
 from cyclopts.exceptions import CycloptsError
@@ -23,13 +25,16 @@ app = App(
     help_format="plaintext",
     version=_version,
 )
-app.command("roofline.cli.predict:predict")
-app.command("roofline.cli.models:models")
-app.command("roofline.cli.devices:devices")
+app.command("roofline.cli.predict:predict", help="The most that a model can do on a device, kernel by kernel.")
+app.command("roofline.cli.models:models", help="The built-in models, or the exact counts of one.")
+app.command("roofline.cli.devices:devices", help="The catalogue of devices, or one with the source of every figure.")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit: 0 answered, 2 an error of the input, 3 answered but does not fit."""
+    if isinstance(sys.stdout, TextIOWrapper):
+        # A terminal that lacks a character is no reason to fail.
+        sys.stdout.reconfigure(errors="replace")  # pyright: ignore[reportUnknownMemberType]
     sys.exit(run(sys.argv[1:] if arguments is None else arguments))
 
 
@@ -37,13 +42,18 @@ def run(arguments: Sequence[str]) -> int:
     """The exit code of the command line with these arguments."""
     try:
         code = app(list(arguments), exit_on_error=False, print_error=False, result_action="return_value")
+        sys.stdout.flush()
     except CycloptsError as error:
-        return fail(f"{error} See: roofline --help.")
+        command = next((f" {word}" for word in arguments[:1] if word in app), "")
+        return fail(f"{error} See: roofline{command} --help.")
     except RooflineError as error:
         return fail(str(error))
     except BrokenPipeError:
-        sys.stderr.close()
+        # The reader has left; what Python would still flush at its exit goes nowhere.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OSError as error:
+        return fail(f"The answer cannot be written: {error.strerror}.")
     return code if isinstance(code, int) else 0
 
 

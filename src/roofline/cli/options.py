@@ -25,7 +25,7 @@ def _option(convert: Callable[[str, str], Any]) -> Parameter:
         except BadValue as error:
             raise error if str(error).startswith(name) else BadValue(f"{name}: {error}") from None
 
-    return Parameter(converter=converted, allow_leading_hyphen=True, n_tokens=1)
+    return Parameter(converter=converted, allow_leading_hyphen=True, n_tokens=1, negative=())
 
 
 def _sized(parse: Callable[[str], int], least: int, most: int = MOST) -> Parameter:
@@ -36,14 +36,20 @@ def _sized(parse: Callable[[str], int], least: int, most: int = MOST) -> Paramet
 _LEAST_SHARE = 0.01
 
 
-def efficiency(text: str) -> tuple[float, float]:
-    """`BANDWIDTH/COMPUTE` as two shares; raises BadValue."""
+def efficiency(text: str | None) -> tuple[float, float] | None:
+    """`BANDWIDTH/COMPUTE` of --efficiency as two shares; raises BadValue."""
+    if text is None:
+        return None
     try:
         bandwidth, compute = (float(each) for each in text.split("/"))
     except ValueError:
-        raise BadValue(f"{shown(text)} is not BANDWIDTH/COMPUTE. Write two shares, as 0.80/0.75.") from None
+        raise BadValue(
+            f"--efficiency: {shown(text)} is not BANDWIDTH/COMPUTE. Write two shares, as 0.80/0.75."
+        ) from None
     if not all(_LEAST_SHARE <= share <= 1 for share in (bandwidth, compute)):
-        raise BadValue(f"{shown(text)} is out of range. Both shares are from {_LEAST_SHARE} to 1, as 0.80/0.75.")
+        raise BadValue(
+            f"--efficiency: {shown(text)} is out of range. Both shares are from {_LEAST_SHARE} to 1, as 0.80/0.75."
+        )
     return bandwidth, compute
 
 
@@ -51,7 +57,6 @@ Sequences = Annotated[int, _sized(units.count, 1)]
 Tokens = Annotated[int, _sized(units.length, 1)]
 Context = Annotated[int, _sized(units.length, 0)]
 Ranks = Annotated[int, _sized(units.count, 1, MOST_RANKS)]
-Efficiency = Annotated[tuple[float, float], _option(lambda name, text: efficiency(text))]
 
 
 def print_json(record: dict[str, Any]) -> None:

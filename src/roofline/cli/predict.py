@@ -6,11 +6,12 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
+from roofline.capacity import memory
 from roofline.catalogue import load_device, load_model
-from roofline.cli.options import Context, Efficiency, Ranks, Sequences, Tokens, print_json
+from roofline.cli.options import Context, Ranks, Sequences, Tokens, print_json
+from roofline.cli.options import efficiency as shares
 from roofline.errors import BadValue
 from roofline.ledger import predict as predicted
-from roofline.memory import memory
 from roofline.shard import Shard
 from roofline.workload import Precision, Workload
 
@@ -36,7 +37,7 @@ def predict(
     activations: Annotated[str, Parameter(group=_FORMATS)] = "bf16",
     compute: Annotated[str, Parameter(group=_FORMATS)] = "bf16",
     tp: Ranks = 1,
-    efficiency: Efficiency | None = None,
+    efficiency: Annotated[str | None, Parameter(allow_leading_hyphen=True, negative=())] = None,
     fused: Annotated[bool, Parameter(negative=())] = False,
     json: Annotated[bool, Parameter(negative=())] = False,
 ) -> int:
@@ -55,7 +56,7 @@ def predict(
     new_tokens
         New tokens of each sequence; 1 in decode, 2048 in prefill. 8k is 8192.
     context
-        Tokens cached before the pass; 8k in decode, 0 in prefill.
+        In decode the tokens that the new one attends to, itself among them; 8k. In prefill those cached before; 0.
     logits
         Of a prefill: of the last position, or of all.
     prefill_sequences
@@ -90,7 +91,7 @@ def predict(
         workload,
         Precision(weights, kv, activations, compute),
         shard=Shard(tp),
-        efficiency=efficiency,
+        efficiency=shares(efficiency),
         fused=fused,
     )
     if json:

@@ -38,28 +38,35 @@ def load_all() -> dict[str, Reader]:
     return FAMILIES
 
 
-# Keys that no decoder with RMSNorm and a gated MLP has: what they belong to is not guessed at.
+# Keys that no decoder with RMSNorm, a gated MLP and one kind of layer has: what they belong to is not guessed at.
 _FOREIGN = (
-    *("layer_norm_eps", "layer_norm_epsilon", "norm_epsilon", "layernorm_epsilon"),
+    *("layer_norm_eps", "layer_norm_epsilon", "norm_epsilon", "layernorm_epsilon", "norm_eps"),
     *("use_bias", "mlp_type", "type_vocab_size", "activation_function", "rotary_pct", "do_layer_norm_before"),
+    *("sliding_window_pattern", "query_pre_attn_scalar", "attn_logit_softcapping", "final_logit_softcapping"),
+    *("no_rope_layers", "attn_layer_period", "cross_attention_layers"),
 )
+_GATED = ("silu", "swish", "swiglu")
+_SIZES = ("hidden", "layers", "heads", "intermediate", "vocab")
 
 
 def family_of(config: Config) -> Reader:
     """The reader for a config: its family's, or for an unknown one Llama's, and the answer says so.
 
-    Raises ConfigError for an unknown family with a key that no relative of Llama has.
+    Raises ConfigError for an unknown family with a key that no relative of Llama has, or without one that
+    each has.
     """
     found = load_all().get(config.model_type)
-    if found is not None:
-        return found
+    return found if found is not None else _like_llama(config)
+
+
+def _like_llama(config: Config) -> Reader:
     name = shown(config.keys.get("model_type"), 40)
-    for key in _FOREIGN:
-        if config.find(key) is not None:
-            raise config.fail(
-                f"model_type {name} is not known here, and {key} is no key of a relative of Llama, which it would be "
-                f"read as. Possible: {', '.join(sorted(FAMILIES))}."
-            )
+    strange = _strange(config)
+    if strange:
+        raise config.fail(
+            f"model_type {name} is not known here, and {strange} is not what a relative of Llama has, as which it "
+            f"would be read. Possible: {', '.join(sorted(FAMILIES))}."
+        )
     config.assume(
         f"model_type {name} is not known here: read as a decoder with RMSNorm, a gated MLP, "
         "rotary positions and no biases but where a key says so"
@@ -67,3 +74,20 @@ def family_of(config: Config) -> Reader:
     config.note_absent("kv_heads", "The file names no KV heads: counted as many as attention heads")
     config.note_absent("tie_word_embeddings", "The file does not tie the embedding to lm_head: counted as two tables")
     return FAMILIES["llama"]
+
+
+def _strange(config: Config) -> str:
+    """What shows that a config is no relative of Llama's, or ""."""
+    from roofline.config import ALIASES
+
+    for name in _SIZES:
+        if config.keys.get("model_type") is not None and config.find(name) is None:
+            return f"no {ALIASES[name][0]}"
+    for key in _FOREIGN:
+        if config.keys.get(key) is not None:
+            return key
+    window = config.find("window") is not None and config.flag("use_sliding_window", True)
+    if window and config.keys.get("layer_types") is None:
+        return "a sliding_window without layer_types"
+    act = config.keys.get("hidden_act")
+    return "" if act is None or act in _GATED else f"hidden_act {shown(act, 20)}"

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from roofline import ops
+from roofline.dtypes import DType
 from roofline.num import Num, minimum
 from roofline.parts.base import Kernel, Pass, Weight
 from roofline.shard import Axis, Shard
@@ -27,7 +28,8 @@ def attend(run: Pass, label: str, heads: Axis, kv_heads: Axis, window: int | Non
             compute=run.precision.compute,
             window=window,
         )
-        name = "attention" if len(run.groups) == 1 else f"attention_{group.phase}"
+        kind = "attention" if window is None else "attention_sliding"
+        name = kind if len(run.groups) == 1 else f"{kind}_{group.phase}"
         rows.append(Kernel(name, label, work))
     return rows
 
@@ -89,10 +91,10 @@ class Attention:
         rows += run.gemm("o_proj", self.label, run.tokens, (self.output(),))
         return rows
 
-    def cache_elements(self, positions: Num, shard: Shard) -> Num:
+    def cache_bytes(self, held: Num, kv: DType, shard: Shard) -> Num:
         """K and V of every position kept: all of them, or those inside the window."""
-        kept = positions if self.window is None else minimum(positions, self.window)
-        return 2 * shard.elements(self.kv_heads) * kept
+        kept = held if self.window is None else minimum(held, self.window)
+        return kv.matrix(2 * shard.units(self.kv_heads) * kept, self.kv_heads.unit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +114,6 @@ class BareAttention:
         rows = attend(run, self.label, self.heads, self.kv_heads)
         return [Kernel(each.name, each.part, each.work.keep("kv")) for each in rows]
 
-    def cache_elements(self, positions: Num, shard: Shard) -> Num:
+    def cache_bytes(self, held: Num, kv: DType, shard: Shard) -> Num:
         """K and V of every position."""
-        return 2 * shard.elements(self.kv_heads) * positions
+        return kv.matrix(2 * shard.units(self.kv_heads) * held, self.kv_heads.unit)

@@ -90,14 +90,14 @@ class Pass:
             bias=self.vectors,
             output=output,
         )
-        return [Kernel(name, part, work), *self.reduced(inp, part, rows * n)]
+        return [Kernel(name, part, work), *self.reduced(inp, part, rows, n)]
 
-    def reduced(self, contracted: Axis, part: str, elements: Num) -> Iterable[Kernel]:
+    def reduced(self, contracted: Axis, part: str, rows: Num, elements: int) -> Iterable[Kernel]:
         """The all-reduce that sums what each rank has after a contraction over `contracted`."""
         ranks = self.shard.ranks(contracted)
         if ranks == 1:
             return ()
-        work = collectives.all_reduce(self.activations.of(elements), ranks, link=self.link)
+        work = collectives.all_reduce(self.activations.matrix(rows, elements), ranks, link=self.link)
         return (Kernel(f"{part}_all_reduce", part, work),)
 
     def gathered(self, axis: Axis, part: str, rows: Num) -> Iterable[Kernel]:
@@ -105,8 +105,18 @@ class Pass:
         ranks = self.shard.ranks(axis)
         if ranks == 1:
             return ()
-        size = self.activations.of(rows * self.shard.elements(axis) * ranks)
+        size = self.activations.matrix(rows, self.shard.elements(axis) * ranks)
         return (Kernel(f"{part}_all_gather", part, collectives.all_gather(size, ranks, link=self.link)),)
+
+
+class Stateless:
+    """A part that caches nothing."""
+
+    __slots__ = ()
+
+    def cache_bytes(self, held: Num, kv: DType, shard: Shard) -> Num:
+        """Nothing is cached."""
+        return 0
 
 
 class Part(Protocol):
@@ -125,6 +135,6 @@ class Part(Protocol):
         """The kernels of one pass through it, in order."""
         ...
 
-    def cache_elements(self, positions: Num, shard: Shard) -> Num:
-        """Numbers that one sequence of that many positions keeps in the KV cache of one rank."""
+    def cache_bytes(self, held: Num, kv: DType, shard: Shard) -> Num:
+        """Bytes that one sequence of `held` positions keeps in the KV cache of one rank [byte]."""
         ...

@@ -6,19 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from roofline import ops
-from roofline.num import Num
-from roofline.parts.base import Kernel, Pass, Weight
-from roofline.shard import Axis, Shard
-
-
-class Stateless:
-    """A part that caches nothing."""
-
-    __slots__ = ()
-
-    def cache_elements(self, positions: Num, shard: Shard) -> Num:
-        """Nothing is cached."""
-        return 0
+from roofline.parts.base import Kernel, Pass, Stateless, Weight
+from roofline.shard import Axis
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +31,15 @@ class Embedding(Stateless):
         work = ops.embedding(
             m=run.tokens,
             width=self.width.elements,
-            tables=2 if self.positions else 1,
+            rows=self.vocab.elements,
+            positions=self.positions,
+            ranks=run.shard.ranks(self.vocab),
             weights=run.weights,
             activations=run.activations,
         )
         return (
             Kernel("embedding", self.label, work),
-            *run.reduced(self.vocab, self.label, run.tokens * self.width.elements),
+            *run.reduced(self.vocab, self.label, run.tokens, self.width.elements),
         )
 
 
@@ -67,7 +58,12 @@ class Positions(Stateless):
     def kernels(self, run: Pass) -> Iterable[Kernel]:
         """One look-up, added to the stream."""
         work = ops.embedding(
-            m=run.tokens, width=self.width.elements, added=1, weights=run.weights, activations=run.activations
+            m=run.tokens,
+            width=self.width.elements,
+            rows=self.rows,
+            added=1,
+            weights=run.weights,
+            activations=run.activations,
         )
         return (Kernel("embed_positions", self.label, work),)
 

@@ -6,13 +6,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from roofline import ops
-from roofline.num import Num
-from roofline.parts.base import Kernel, Pass, Weight
-from roofline.shard import Axis, Shard
+from roofline.parts.base import Kernel, Pass, Stateless, Weight
+from roofline.shard import Axis
 
 
 @dataclass(frozen=True, slots=True)
-class Mlp:
+class Mlp(Stateless):
     """down(act(gate(x)) · up(x)), or down(act(up(x))) where it is not `gated`."""
 
     hidden: Axis
@@ -42,7 +41,3 @@ class Mlp:
         rows.append(Kernel("act_mul" if self.gated else "act", self.label, work))
         rows += run.gemm(down.name, self.label, run.tokens, (down,))
         return rows
-
-    def cache_elements(self, positions: Num, shard: Shard) -> Num:
-        """Nothing is cached."""
-        return 0

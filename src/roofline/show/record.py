@@ -7,11 +7,11 @@ from typing import Any, Literal, cast
 
 import msgspec
 
+from roofline.capacity import memory
 from roofline.catalogue import source_titles
 from roofline.device import Device, Figure
 from roofline.errors import BadValue
 from roofline.ledger import Ledger, Total
-from roofline.memory import memory
 from roofline.model import Model
 from roofline.shard import Shard
 from roofline.show.schema import (
@@ -113,10 +113,18 @@ def _total(ledger: Ledger) -> TotalRecord:
         no_overlap_seconds=cast(float, total.no_overlap_seconds),
         expected_seconds=cast("float | None", total.expected_seconds),
         tokens_per_second=cast(float, total.tokens_per_second),
+        decode_tokens_per_second=_rate(ledger, "decode"),
+        prefill_tokens_per_second=_rate(ledger, "prefill"),
         bound=cast(Resource, total.bound),
         of_peak=cast(float, total.of_peak),
         ridge=ledger.device.ridge_point(ledger.precision.compute),
     )
+
+
+def _rate(ledger: Ledger, phase: str) -> float:
+    """New tokens a second of the rows of one phase."""
+    tokens = sum(cast(int, rows.tokens) for rows in ledger.workload.groups if rows.phase == phase)
+    return tokens / cast(float, ledger.total.seconds)
 
 
 def _kernels(ledger: Ledger) -> list[KernelRecord]:
@@ -131,15 +139,15 @@ def _kernels(ledger: Ledger) -> list[KernelRecord]:
                 op=point.work.op,
                 part=point.part,
                 count=count,
-                flops=count * cast(int, cost.total_flops),
-                bytes=count * cast(int, cost.bytes),
+                flops=cast(int, point.flops),
+                bytes=cast(int, point.bytes),
                 weight_bytes=count * moved.get("weights", 0),
                 kv_bytes=count * moved.get("kv", 0),
                 activation_bytes=count * (moved.get("activations", 0) + moved.get("output", 0)),
                 link_bytes=_whole(count * cast(float, cost.link_bytes)),
                 intensity=cast(float, cost.intensity),
                 seconds=cast(float, time),
-                bound_seconds=count * cast(float, point.bound.seconds),
+                bound_seconds=cast(float, point.bound_seconds),
                 expected_seconds=None,
                 bound=point.bound.by,
                 share=cast(float, time) / whole,

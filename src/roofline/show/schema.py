@@ -87,6 +87,8 @@ class TotalRecord(msgspec.Struct):
     no_overlap_seconds: float
     expected_seconds: float | None
     tokens_per_second: float
+    decode_tokens_per_second: float
+    prefill_tokens_per_second: float
     bound: Resource
     of_peak: float
     ridge: float

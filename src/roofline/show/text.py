@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Sequence
 from typing import cast
 
@@ -9,21 +10,24 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from roofline.assumptions import warnings
+from roofline.capacity import Memory
 from roofline.device import Device
 from roofline.ledger import Ledger
-from roofline.memory import Memory
 from roofline.model import Model
 from roofline.shard import Shard
 from roofline.units import GIB, GIGA, KIB, TERA, column, gib, percent, scale, si, significant
 from roofline.verdicts import verdict
 from roofline.workload import Precision, Rows
 
+_WIDTH = 80
 _STYLES = {"memory": "cyan", "compute": "yellow", "link": "magenta", "launch": "red"}
 
 
 def console() -> Console:
     """A console that neither highlights nor reads markup: what it prints may come from a file."""
-    return Console(highlight=False, markup=False, emoji=False)
+    # Never narrower than a table of numbers: a terminal that is wraps the line, and no digit is lost.
+    return Console(highlight=False, markup=False, emoji=False, width=max(_WIDTH, Console().width))
 
 
 def text(value: str = "", style: str = "") -> Text:
@@ -70,8 +74,10 @@ def _number(value: object) -> float:
 
 def ledger_text(ledger: Ledger, held: Memory) -> RenderableType:
     """The verdict, the figures behind it, the kernels, the memory `held`, the assumptions."""
+    notes = [text(f"Note: {each}.", "yellow") for each in warnings(ledger)]
     return Group(
-        text(_title(ledger), style="bold"),
+        text(_title(ledger), "bold"),
+        *notes,
         text(),
         text(verdict(ledger)),
         text(),
@@ -81,25 +87,28 @@ def ledger_text(ledger: Ledger, held: Memory) -> RenderableType:
         text(),
         *_memory(ledger, held),
         text(),
-        text("Assumptions", style="bold dim"),
-        _bullets(ledger.assumptions),
+        text("Assumptions", "bold dim"),
+        _bullets(ledger.assumptions[len(notes) :]),
     )
 
 
 def _title(ledger: Ledger) -> str:
     rows = "; ".join(_rows(each) for each in ledger.workload.groups)
-    ranks = f", TP {ledger.shard.tp}" if ledger.shard.tp > 1 else ""
-    return f"{ledger.model.name} on {ledger.device.name}{ranks}: {rows}, {_formats(ledger.precision)}"
+    device = f"{ledger.shard.tp} x {ledger.device.name}" if ledger.shard.tp > 1 else ledger.device.name
+    return f"{ledger.model.name} on {device}: {rows}, {_formats(ledger.precision)}"
 
 
 def _rows(rows: Rows) -> str:
-    sequences = int(_number(rows.sequences))
-    who = f"{sequences:,} sequence{'s' if sequences != 1 else ''}"
-    context = f"{int(_number(rows.context)):,}"
-    new = int(_number(rows.new))
+    sequences, new, context = (int(_number(each)) for each in (rows.sequences, rows.new, rows.context))
+    who = _many(sequences, "sequence")
     if rows.phase == "decode":
-        return f"decode of {who} at {context} tokens" + (f", {new} new each" if new > 1 else "")
-    return f"prefill of {who} with {new:,} new tokens on {context}"
+        return f"decode of {who} at {_many(context, 'token')}" + (f", {new:,} new each" if new > 1 else "")
+    cached = f"{context:,} cached" if context else "nothing"
+    return f"prefill of {who} with {_many(new, 'new token')} on {cached}"
+
+
+def _many(n: int, thing: str) -> str:
+    return f"{n:,} {thing}" if n == 1 else f"{n:,} {thing}s"
 
 
 def _formats(precision: Precision) -> str:
@@ -116,13 +125,13 @@ def _formats(precision: Precision) -> str:
 
 def _summary(ledger: Ledger) -> list[RenderableType]:
     total = ledger.total
-    tokens = _number(ledger.workload.tokens)
-    bound = _number(total.bound_seconds)
     lines = [
-        ("bound", bound, "kernels one after another"),
+        ("bound", _number(total.bound_seconds), "kernels one after another"),
         ("floor", _number(total.floor_seconds), "perfect overlap, compulsory bytes only"),
-        ("no overlap", _number(total.no_overlap_seconds), "compute and memory added up"),
+        ("no overlap", _number(total.no_overlap_seconds), "compute, memory and links added up"),
     ]
+    if ledger.workload.phase == "mixed":
+        lines[0] = (*lines[0][:2], "kernels one after another; decode + prefill")
     if ledger.efficiency is not None:
         shares = " and ".join((f"{percent(ledger.efficiency[0])} bandwidth", f"{percent(ledger.efficiency[1])} peak"))
         lines.insert(0, ("derated", _number(total.seconds), f"at {shares}"))
@@ -131,24 +140,35 @@ def _summary(ledger: Ledger) -> list[RenderableType]:
         table.add_column(justify="right" if side == "right" else "left")
     for name, seconds, meaning in lines:
         strong = "bold" if name == lines[0][0] else ""
-        rate = f"{significant(tokens / seconds, 4)} tokens/s"
-        table.add_row(name, text(si(seconds, "s"), style=strong), text(rate, style=strong), text(meaning, style="dim"))
+        table.add_row(name, text(si(seconds, "s"), strong), text(_rate(ledger, seconds), strong), text(meaning, "dim"))
     rate = ledger.precision.compute
+    ridge = significant(ledger.device.ridge_point(rate))
     peak = si(ledger.device.rate(rate), "FLOP/s")
-    intensity = (
-        f"{significant(_number(total.intensity))} FLOP/byte, ridge {significant(ledger.device.ridge_point(rate))}; "
-        f"{percent(_number(total.of_peak))} of the {peak} {rate} peak"
+    moved = f"{si(_number(total.bytes), 'B')} ({gib(_number(total.bytes))})"
+    intensity = f"{significant(_number(total.intensity))} FLOP/byte"
+    lines_below = (
+        f"Intensity {intensity}, ridge {ridge}: {si(_number(total.flops), 'FLOP')} over {moved}",
+        f"{percent(_number(total.of_peak))} of the {peak} {rate} peak",
     )
-    moved = f"{si(_number(total.flops), 'FLOP')}, {si(_number(total.bytes), 'B')} ({gib(_number(total.bytes))})"
-    return [table, text(), text(f"{intensity}; {moved}")]
+    return [table, text(), *(text(each) for each in lines_below)]
+
+
+def _rate(ledger: Ledger, seconds: float) -> str:
+    """Tokens a second; of a mixed pass those that are generated apart from those that are read."""
+    rates = {"decode": 0.0, "prefill": 0.0}
+    for rows in ledger.workload.groups:
+        rates[rows.phase] += _number(rows.tokens) / seconds
+    if all(rates.values()):
+        return f"{significant(rates['decode'], 4)} + {significant(rates['prefill'], 4)} tokens/s"
+    return f"{significant(sum(rates.values()), 4)} tokens/s"
 
 
 def _kernels(ledger: Ledger) -> RenderableType:
     derated = ledger.efficiency is not None
     times = [_number(each) for each in ledger.times]
-    bounds = [point.count * _number(point.bound.seconds) for point in ledger.kernels]
-    flops = [point.count * _number(point.work.flops) for point in ledger.kernels]
-    moved = [point.count * _number(point.work.bytes) for point in ledger.kernels]
+    bounds = [_number(point.bound_seconds) for point in ledger.kernels]
+    flops = [_number(point.flops) for point in ledger.kernels]
+    moved = [_number(point.bytes) for point in ledger.kernels]
     whole = sum(times)
     flop_scale, flop_unit = scale(sum(flops), "FLOP")
     byte_scale, byte_unit = scale(sum(moved), "B")
@@ -174,32 +194,34 @@ def _kernels(ledger: Ledger) -> RenderableType:
 
 
 def _intensity(value: float) -> str:
-    return significant(value, 3 if value >= 1 else 2)
+    return f"{value:.2f}" if value < 10 else significant(value)
 
 
 def _memory(ledger: Ledger, held: Memory) -> list[RenderableType]:
     capacity = held.capacity_bytes
     parts = f"weights {gib(held.weight_bytes)}, KV cache {gib(held.kv_bytes)}, activations {gib(held.activation_bytes)}"
+    each = " on each device" if ledger.shard.tp > 1 else ""
     if capacity is None:
-        return [text(f"Memory: {parts}. The capacity of {ledger.device.id} is unknown.")]
-    which = f"{gib(capacity)} ({ledger.device.capacity_note})"
-    if held.fits:
-        head = text(f"Fits: {gib(held.total_bytes)} of {which}: {parts}.")
-    else:
-        head = text(f"Does not fit: {gib(held.total_bytes)} of {which}: {parts}.", style="bold red")
-    return [
-        head,
-        text(
-            f"Largest batch at this context {_most(held.max_sequences)}; longest context at this batch "
-            f"{_most(held.max_context, ' tokens')}."
-        ),
-    ]
+        return [text(f"Memory{each}: {parts}. The capacity of {ledger.device.id} is unknown.")]
+    of = f"{gib(held.total_bytes)} of {gib(capacity)} ({ledger.device.capacity_note}){each}"
+    head = text(f"Fits: {of}: {parts}.") if held.fits else text(f"Does not fit: {of}: {parts}.", "bold red")
+    return [head, text(f"{_largest(held)} {_longest(ledger, held)}")]
 
 
-def _most(n: int | None, unit: str = "") -> str:
-    if n is None:
-        return "without limit"
-    return f"{n:,}{unit}" if n else "none"
+def _largest(held: Memory) -> str:
+    if held.max_sequences is None:
+        return "No batch is too large."
+    return f"Largest batch at this context: {held.max_sequences:,}." if held.max_sequences else "No batch fits."
+
+
+def _longest(ledger: Ledger, held: Memory) -> str:
+    if held.max_context == 0:
+        return "No context fits."
+    most = ledger.model.max_positions
+    named = f" (the config names {most:,})" if most and (held.max_context is None or held.max_context > most) else ""
+    if held.max_context is None:
+        return f"No context is too long{named}."
+    return f"Longest context at this batch: {held.max_context:,}{named}."
 
 
 def devices_text(devices: Sequence[Device]) -> RenderableType:
@@ -240,10 +262,9 @@ def device_text(device: Device, titles: dict[str, str]) -> RenderableType:
         *(text(f"{line}.", style="yellow") for line in device.assumptions),
         text(),
         table,
-        text(),
-        text("Notes", style="bold dim"),
-        _bullets((*notes, *device.notes)),
     ]
+    if notes or device.notes:
+        blocks += [text(), text("Notes", style="bold dim"), _bullets((*notes, *device.notes))]
     if device.conflicts:
         lines = (f"{each.field}: {'; '.join(each.values)}. Taken: {each.verdict}" for each in device.conflicts)
         blocks += [text(), text("Sources that disagree", style="bold dim"), _bullets(lines)]
@@ -309,5 +330,11 @@ def model_text(model: Model) -> RenderableType:
 
 
 def show(renderable: RenderableType) -> None:
-    """Print to standard output."""
-    console().print(renderable)
+    """Print to standard output; into a pipe without the blanks that pad a table's lines."""
+    out = console()
+    if out.is_terminal:
+        out.print(renderable)
+        return
+    with out.capture() as captured:
+        out.print(renderable)
+    sys.stdout.write("\n".join(line.rstrip() for line in captured.get().split("\n")))

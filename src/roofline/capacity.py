@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from roofline.device import Device
+from roofline.errors import BadValue
 from roofline.ledger import Ledger
 from roofline.model import Model
 from roofline.parts.base import Pass
@@ -54,11 +55,16 @@ def resident(model: Model, workload: Workload, precision: Precision, shard: Shar
 
 
 def memory(ledger: Ledger) -> Memory:
-    """The memory of a ledger's pass (scalar sizes), and the largest batch and context that fit."""
-    return fit(ledger.model, ledger.device, ledger.workload, ledger.precision, ledger.shard)
+    """The memory of a ledger's pass, and the largest batch and context that fit.
+
+    Raises BadValue for a ledger over arrays.
+    """
+    if not isinstance(ledger.total.seconds, (int, float)):
+        raise BadValue("The memory of a ledger over arrays is no single answer. Predict one setting.")
+    return memory_of(ledger.model, ledger.device, ledger.workload, ledger.precision, ledger.shard)
 
 
-def fit(model: Model, device: Device, workload: Workload, precision: Precision, shard: Shard) -> Memory:
+def memory_of(model: Model, device: Device, workload: Workload, precision: Precision, shard: Shard) -> Memory:
     """What one rank holds during a pass, and the largest batch and context that fit."""
     capacity = device.capacity
 

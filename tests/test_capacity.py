@@ -7,13 +7,13 @@ from dataclasses import replace
 import pytest
 
 import roofline as rl
-from roofline.memory import fit
+from roofline.capacity import memory_of
 
 DEVICE = rl.Device.load("h100-sxm")
 
 
 def held(model: str, workload: rl.Workload, tp: int = 1, **formats: str) -> rl.Memory:
-    return fit(rl.Model.load(model), DEVICE, workload, rl.Precision(**formats), rl.Shard(tp))
+    return memory_of(rl.Model.load(model), DEVICE, workload, rl.Precision(**formats), rl.Shard(tp))
 
 
 def test_by_hand():

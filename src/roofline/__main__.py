@@ -1,0 +1,5 @@
+"""`python -m roofline`."""
+
+from roofline.cli import main
+
+main()
