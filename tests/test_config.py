@@ -595,3 +595,8 @@ def test_any_config_is_a_model_or_a_clear_error(family, gone, likely, changed):
         ledger = rl.predict(model, rl.Device.load("h100-sxm"), rl.Workload.decode(2, 64))
         assert ledger.total.flops > 0
         assert model.parameters().total > 0
+
+
+def test_layers_beyond_reason_are_refused_at_once():
+    """A list of a billion layers is no model, and takes no memory to refuse."""
+    assert "10,000" in refused(num_hidden_layers=10**9)

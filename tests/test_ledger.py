@@ -294,6 +294,14 @@ def test_efficiency_moves_times_alone():
     assert derated.total.of_peak == pytest.approx(bound.total.of_peak * 0.8)
 
 
+@pytest.mark.parametrize("share", [0, -0.5, 1.5, float("nan"), "0.8"])
+def test_an_efficiency_that_is_no_share_is_refused(share):
+    """Both are above 0 and up to 1."""
+    for pair in ((share, 1), (1, share), share):
+        with pytest.raises(rl.RooflineError, match=r"efficiency"):
+            rl.predict("7B", "h100-sxm", efficiency=pair)
+
+
 def test_a_device_without_a_vector_peak_says_so():
     """The TPU's vector peak is not known: small kernels are bounded by memory, and the answer says so."""
     ledger = rl.predict(MODELS["qwen3-0.6b"], DEVICES["tpu-v5e"])

@@ -61,6 +61,10 @@ class Bound:
             return "link" if self.link == longest else "launch"
         return _by_element(self)
 
+    def derated(self, bandwidth: float, compute: float) -> Bound:
+        """The bound at these shares of the bandwidth and of every peak, as of `Device.derated`."""
+        return Bound.of(self.compute / compute, self.memory / bandwidth, self.link, self.launch, self.unknown)
+
     @property
     def no_overlap(self) -> Num:
         """The resources one after another [s]."""

@@ -17,7 +17,7 @@ from roofline.device import Device
 from roofline.devicefile import device_from
 from roofline.errors import ConfigError, DataError, UnknownName
 from roofline.files import exists, printable, read_text
-from roofline.model import Model, Repeat
+from roofline.model import Block, Model
 from roofline.parts.attention import BareAttention
 from roofline.parts.ends import Bulk
 from roofline.shard import Axis
@@ -134,14 +134,16 @@ def _model_from(ident: str) -> Model:
     if "config" in table:
         return configs.read(table["config"], str(table["name"]), f"{ident}.toml", sources)
     shape = table["abstract"]
-    repeats = [Repeat(1, Bulk(int(shape["parameters"])))]
+    bulk = Bulk(int(shape["parameters"]))
+    layers = tuple(range(int(shape.get("layers", 1))))
+    blocks: tuple[Block, ...] = (Block((), layers),)
     if "layers" in shape:
         head_dim = int(shape["head_dim"])
         heads = Axis("heads", int(shape["heads"]), head_dim)
         kv_heads = Axis("kv_heads", int(shape["kv_heads"]), head_dim, uneven="replicate")
-        repeats.append(Repeat(int(shape["layers"]), BareAttention(heads, kv_heads)))
-    layers = int(shape.get("layers", 1))
-    return Model(str(table["name"]), tuple(repeats), layers, None, tuple(table.get("assumptions", ())), sources)
+        blocks = (Block((BareAttention(heads, kv_heads),), layers),)
+    notes = tuple(table.get("assumptions", ()))
+    return Model(str(table["name"]), (bulk,), blocks, assumptions=notes, sources=sources)
 
 
 def _bulk(name: str, parameters: int) -> Model:
@@ -149,7 +151,7 @@ def _bulk(name: str, parameters: int) -> Model:
     if parameters < 1:
         raise UnknownName(f"{name} has no parameters. Name a number of billions, as 7B.")
     like = _model_from("7b")
-    return replace(like, name=name, repeats=(Repeat(1, Bulk(parameters)),))
+    return replace(like, name=name, before=(Bulk(parameters),))
 
 
 def models() -> list[tuple[str, Model]]:

@@ -97,7 +97,7 @@ class Config:
                 return key, self.keys[key]
         return None
 
-    def integer(self, name: str, decides: str, default: int | None = None, least: int = 1) -> int:
+    def integer(self, name: str, decides: str, default: int | None = None, least: int = 1, most: int = _LARGEST) -> int:
         """The whole number `name`; raises ConfigError where it is absent without a default, or impossible."""
         found = self.find(name)
         if found is None:
@@ -108,8 +108,10 @@ class Config:
         key, value = found
         if isinstance(value, float) and math.isfinite(value) and value.is_integer():
             value = int(value)
-        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= _LARGEST:
-            raise self.fail(f"{key} is {shown(value)}; it decides {decides}. Possible: a whole number from {least} up.")
+        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+            raise self.fail(
+                f"{key} is {shown(value)}; it decides {decides}. Possible: a whole number from {least} to {most:,}."
+            )
         return value
 
     def flag(self, name: str, default: bool) -> bool:

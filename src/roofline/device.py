@@ -7,7 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from os import PathLike
 
-from roofline.errors import BadValue, UnknownName
+from roofline.errors import BadValue, UnknownName, shown
+
+
+def check_shares(*shares: float) -> None:
+    """Refuse an efficiency that is no share above 0 and up to 1; raises BadValue."""
+    for share in shares:
+        if not 0 < share <= 1:
+            raise BadValue(f"An efficiency is a share above 0 and up to 1, not {shown(share)}.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,9 +113,7 @@ class Device:
 
     def derated(self, bandwidth: float = 1.0, compute: float = 1.0) -> Device:
         """The same device at these shares of its bandwidth and of every peak (0 < share <= 1)."""
-        for share in (bandwidth, compute):
-            if not 0 < share <= 1:
-                raise BadValue(f"An efficiency is a share above 0 and up to 1, not {share!r}.")
+        check_shares(bandwidth, compute)
         peak = {rate: value * compute for rate, value in self.peak.items()}
         return replace(self, peak=peak, bandwidth=self.bandwidth * bandwidth)
 

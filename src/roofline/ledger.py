@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from roofline.assumptions import assumptions
 from roofline.bound import Bound, Point, bound, place
 from roofline.cost import Cost
-from roofline.device import Device, Topology
+from roofline.device import Device, Topology, check_shares
 from roofline.errors import BadValue, shown
 from roofline.fold import fold
 from roofline.model import Model
@@ -186,8 +186,7 @@ def predict(
     if shares is None:
         times = tuple(point.bound_seconds for point in points)
     else:
-        derated = device.derated(*shares)
-        times = tuple(point.count * bound(point.work.cost, derated).seconds for point in points)
+        times = tuple(point.count * point.bound.derated(*shares).seconds for point in points)
     if any(isinstance(time, float) and not math.isfinite(time) for time in times):
         raise BadValue(
             f"The pass takes no finite time on {device.id}: its bandwidth, a peak or the efficiency is next to "
@@ -200,6 +199,7 @@ def _shares(efficiency: object) -> Efficiency:
     """The two shares; raises BadValue for anything else."""
     match efficiency:
         case (int() | float() as bandwidth, int() | float() as compute):
+            check_shares(bandwidth, compute)
             return Efficiency(bandwidth, compute)
         case _:
             raise BadValue(f"The efficiency is {shown(efficiency)}. Possible: two shares, as (0.80, 0.75).")

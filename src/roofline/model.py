@@ -17,10 +17,17 @@ from roofline.workload import Precision, Rows
 
 
 class Repeat(NamedTuple):
-    """A part and the number of layers that have one."""
+    """A part and the number of times that a pass goes through one like it."""
 
     times: int
     part: Part
+
+
+class Block(NamedTuple):
+    """The parts of one kind of layer in their order, and which layers are of that kind (from 0)."""
+
+    parts: tuple[Part, ...]
+    layers: tuple[int, ...]
 
 
 class Counted(NamedTuple):
@@ -48,14 +55,15 @@ class Parameters:
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A network as repeated parts, in the order of a pass.
+    """A network: parts before the layers, blocks of layers, parts after them, in the order of a pass.
 
     `assumptions` name what the config left open; `max_positions` is what it was trained to [tokens].
     """
 
     name: str
-    repeats: tuple[Repeat, ...]
-    layers: int
+    before: tuple[Part, ...]
+    blocks: tuple[Block, ...]
+    after: tuple[Part, ...] = ()
     max_positions: int | None = None
     assumptions: tuple[str, ...] = ()
     sources: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -69,6 +77,20 @@ class Model:
         from roofline.catalogue import load_model
 
         return load_model(name)
+
+    @property
+    def layers(self) -> int:
+        """How many layers there are."""
+        return sum(len(block.layers) for block in self.blocks)
+
+    @property
+    def repeats(self) -> tuple[Repeat, ...]:
+        """Every part with the number of layers that have it, in the order of a pass."""
+        return (
+            *(Repeat(1, part) for part in self.before),
+            *(Repeat(len(block.layers), part) for block in self.blocks for part in block.parts),
+            *(Repeat(1, part) for part in self.after),
+        )
 
     def parameters(self) -> Parameters:
         """Exact counts of the stored parameters."""

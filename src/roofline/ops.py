@@ -21,6 +21,8 @@ Storage = str | DType
 Operation = Callable[..., Work]
 _F = TypeVar("_F", bound=Operation)
 
+_AS_THEY_ARE = frozenset({str, DType, Expr, bool, type(None)})
+
 OPS: dict[str, Operation] = {}
 
 
@@ -38,9 +40,12 @@ def op(name: str) -> Callable[[_F], _F]:
         @wraps(function)
         def checked(*sizes: Any, **options: Any) -> Work:
             for key, value in options.items():
-                if value.__class__ is not int or value < 0:
+                kind = value.__class__
+                if kind not in _AS_THEY_ARE and (kind is not int or value < 0):
                     options[key] = _operand(name, key, value)
-            return function(*(_operand(name, "a size", value) for value in sizes), **options)
+            if sizes:
+                return function(*(_operand(name, "a size", value) for value in sizes), **options)
+            return function(**options)
 
         OPS[name] = checked
         return cast(_F, checked)

@@ -7,12 +7,14 @@ from typing import cast
 
 from roofline.config import Config
 from roofline.errors import shown
-from roofline.model import Model, Repeat
+from roofline.model import Block, Model
 from roofline.parts.attention import Attention
+from roofline.parts.base import Part
 from roofline.parts.ends import Embedding, Head, Norm, Positions, Projection
 from roofline.parts.mlp import Mlp
 from roofline.shard import Axis
 
+MOST_LAYERS = 10_000
 NO_KV_HEADS = "The file names no KV heads: counted as many as attention heads"
 
 
@@ -47,7 +49,7 @@ class Traits:
 def decoder(config: Config, traits: Traits) -> Model:
     """A decoder of identical layers with the shape of the config and the traits of its family."""
     hidden = Axis("hidden", config.integer("hidden", "the width of every matrix"))
-    layers = config.integer("layers", "how many layers are counted")
+    layers = config.integer("layers", "how many layers are counted", most=MOST_LAYERS)
     vocab = Axis("vocab", config.integer("vocab", "the embedding and the output head"), uneven="pad")
     wide = config.integer("intermediate", "the width of the MLP", traits.intermediate)
     tied = config.flag("tie_word_embeddings", traits.tied)
@@ -55,28 +57,33 @@ def decoder(config: Config, traits: Traits) -> Model:
     inner = Axis("hidden", config.integer("word_embed_proj_dim", "the width of the embedding", hidden.size))
     learned = _learned(config, traits, positions)
 
-    if inner == hidden:
-        repeats = [Repeat(1, Embedding(vocab, hidden, learned))]
-    else:
-        repeats = [Repeat(1, Embedding(vocab, inner)), Repeat(1, Projection("project_in", hidden, inner))]
-        repeats += [Repeat(1, Positions(learned, hidden))] if learned else []
-    mlp = Mlp(hidden, Axis("intermediate", wide), traits.gated, traits.mlp_bias)
-    for count, window in windows(config, layers, traits.windowed):
-        repeats += _block(count, hidden, attention(config, traits, hidden, window), mlp, traits)
+    before: list[Part] = [Embedding(vocab, inner, learned if inner == hidden else 0)]
+    after: list[Part] = []
     if traits.final_norm:
-        repeats.append(Repeat(1, Norm("final_norm", hidden, 1 + traits.parallel, traits.norm_vectors)))
+        after.append(Norm("final_norm", hidden, 1 + traits.parallel, traits.norm_vectors))
     if inner != hidden:
-        repeats.append(Repeat(1, Projection("project_out", inner, hidden)))
-    repeats.append(Repeat(1, Head(vocab, inner, tied, traits.head_bias)))
-    return Model("", tuple(repeats), layers, positions)
+        before.append(Projection("project_in", hidden, inner))
+        before += [Positions(learned, hidden)] if learned else []
+        after.append(Projection("project_out", inner, hidden))
+    after.append(Head(vocab, inner, tied, traits.head_bias))
+
+    mlp = Mlp(hidden, Axis("intermediate", wide), traits.gated, traits.mlp_bias)
+    seen = windows(config, layers, traits.windowed)
+    blocks = tuple(
+        Block(
+            _layer(hidden, attention(config, traits, hidden, window), mlp, traits),
+            tuple(index for index, each in enumerate(seen) if each == window),
+        )
+        for window in dict.fromkeys(seen)
+    )
+    return Model("", tuple(before), blocks, tuple(after), positions)
 
 
-def _block(count: int, hidden: Axis, mixer: Attention, mlp: Mlp, traits: Traits) -> list[Repeat]:
-    """One layer, `count` times: norm, attention, norm, MLP; or both beside each other."""
-    before = Norm("input_norm", hidden, 1 + traits.parallel, traits.norm_vectors)
+def _layer(hidden: Axis, mixer: Attention, mlp: Mlp, traits: Traits) -> tuple[Part, ...]:
+    """One layer: norm, attention, norm, MLP; or both beside each other."""
+    first = Norm("input_norm", hidden, 1 + traits.parallel, traits.norm_vectors)
     between = Norm("mlp_norm", hidden, 0 if traits.parallel else 1, traits.norm_vectors)
-    norms = [] if traits.shared_norm else [Repeat(count, between)]
-    return [Repeat(count, before), Repeat(count, mixer), *norms, Repeat(count, mlp)]
+    return (first, mixer, mlp) if traits.shared_norm else (first, mixer, between, mlp)
 
 
 def attention(config: Config, traits: Traits, hidden: Axis, window: int | None) -> Attention:
@@ -112,8 +119,8 @@ def _learned(config: Config, traits: Traits, positions: int | None) -> int:
     return (positions or 0) + traits.learned
 
 
-def windows(config: Config, layers: int, default: bool = True) -> list[tuple[int, int | None]]:
-    """(layers, window) of each kind of attention: full, or a sliding window of that many tokens.
+def windows(config: Config, layers: int, default: bool = True) -> list[int | None]:
+    """The window of each layer's attention: None where it is full, else its tokens.
 
     `use_sliding_window: false` (or its absence, where `default` is False) leaves the window out whatever
     its size; `layer_types` says which layers have it; Qwen2's `max_window_layers` are full before the
@@ -126,22 +133,20 @@ def windows(config: Config, layers: int, default: bool = True) -> list[tuple[int
     if types is not None:
         return _by_type(config, cast(object, types), layers, window)
     if window is None:
-        return [(layers, None)]
+        return [None] * layers
     full = config.integer("max_window_layers", "how many layers see everything", 0, least=0)
     full = min(full, layers) if config.find("use_sliding_window") else 0
-    counted: list[tuple[int, int | None]] = [(full, None), (layers - full, window)]
-    return [each for each in counted if each[0]]
+    return [None] * full + [window] * (layers - full)
 
 
-def _by_type(config: Config, types: object, layers: int, window: int | None) -> list[tuple[int, int | None]]:
+def _by_type(config: Config, types: object, layers: int, window: int | None) -> list[int | None]:
     known = {"full_attention": None, "sliding_attention": window}
     listed = cast("list[object]", types) if isinstance(types, list) else []
     if len(listed) != layers:
-        raise config.fail(
-            f"layer_types has {len(listed)} entries. Possible: a list of {layers}, a type for each layer."
-        )
+        raise config.fail(f"layer_types has {len(listed)} entries. Possible: a list of {layers}, one for each layer.")
+    found: list[int | None] = []
     for each in listed:
         if not isinstance(each, str) or each not in known:
             raise config.fail(f"layer_types names {shown(each)}, which is not counted. Possible: {', '.join(known)}.")
-    counted = [(listed.count(name), size) for name, size in known.items()]
-    return [each for each in counted if each[0]]
+        found.append(known[each])
+    return found
