@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import jsonschema
@@ -130,3 +133,31 @@ def test_help_is_short_and_exits_with_0(roofline):
 
     assert answer.code == 0
     assert "--prefill-sequences" in answer.out
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+def test_an_answer_that_cannot_be_written_is_one_line():
+    """A full disk: exit code 2, one line, no traceback."""
+    with open("/dev/full", "w") as full:
+        command = [sys.executable, "-m", "roofline", "models"]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+
+    assert done.returncode == 2
+    assert done.stderr == "roofline: The answer cannot be written: No space left on device.\n"
+
+
+def test_a_reader_that_leaves_is_no_error():
+    """`| head` closes the pipe; nothing is said."""
+    command = f"{sys.executable} -m roofline models | head -n 1"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
+
+    assert (done.stdout.split()[0], done.stderr) == ("id", "")
+
+
+def test_a_terminal_without_the_characters_gets_others():
+    """ASCII output: a question mark for a bullet, no traceback."""
+    command = [sys.executable, "-m", "roofline", "predict", "7B", "--device", "h100-sxm"]
+    done = subprocess.run(command, capture_output=True, check=False, env={**os.environ, "PYTHONIOENCODING": "ascii"})
+
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"? Bytes are ideal" in done.stdout

@@ -48,12 +48,11 @@ def run(arguments: Sequence[str]) -> int:
         return fail(f"{error} See: roofline{command} --help.")
     except RooflineError as error:
         return fail(str(error))
-    except BrokenPipeError:
-        # The reader has left; what Python would still flush at its exit goes nowhere.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
     except OSError as error:
-        return fail(f"The answer cannot be written: {error.strerror}.")
+        # What Python would still flush at its exit goes nowhere: there is nobody, or no room, to take it.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        left = isinstance(error, BrokenPipeError)
+        return 0 if left else fail(f"The answer cannot be written: {error.strerror}.")
     return code if isinstance(code, int) else 0
 
 
