@@ -1,8 +1,11 @@
 """The operations: one function each, from dims to Work. Every FLOP and byte is counted here.
 
-A multiply-add is 2 FLOP. FLOPs an element of the small kernels are a convention: norm 3, an added
-tensor 1, activation with multiply 3, RoPE 3, softmax 5. Bytes are ideal: each operand once.
+Dims are numbers of rows, elements or tokens: ints (exact), float64 arrays that broadcast, or traced symbols.
+FLOPs are [FLOP], a multiply-add is 2; bytes are [byte] and ideal, each operand once. FLOPs an element of the
+small kernels are a convention: norm 3, an added tensor 1, activation with multiply 3, RoPE 3, softmax 5.
 Tensor-core work runs at the rate `compute`, the small kernels at the FP32 vector rate.
+
+Every operation raises UnknownName for a dtype that is not known and BadValue for a size below zero.
 """
 
 from __future__ import annotations
@@ -90,10 +93,11 @@ def linear(
     bias: Storage = "bf16",
     output: str = "activations",
 ) -> Work:
-    """y[m,n] = x[m,k] · W[k,n] + b: flops = 2 m n k, bytes = W + x + y.
+    """y[m, n] = x[m, k] · W[n, k]ᵀ + b[n]: flops = 2 m n k, bytes = W + x + y + b.
 
-    `biases` of the n outputs have one (their bytes are counted, their m additions are not);
-    `output` is the memory role of y.
+    `biases` of the n outputs have one (their bytes are counted, their m·n additions are not, as in PyTorch's
+    FlopCounterMode); `output` is the memory role of y. Source: NVIDIA, Matrix Multiplication Background
+    User's Guide, section 2.
     """
     w, a = dtype(weights), dtype(activations)
     stored = w.matrix(n, k)
@@ -147,10 +151,12 @@ def attention(
     causal: bool = True,
     window: Num | None = None,
 ) -> Work:
-    """softmax(q·Kᵀ)·V, tiled: flops = 4 · sequences · heads · head_dim · pairs.
+    """softmax(q·Kᵀ)·V of `sequences`, tiled: flops = 4 · sequences · heads · head_dim · pairs.
 
-    Reads q and the cached K and V once, writes its output, appends the new K and V. `kv_heads`
-    below `heads` is grouped-query, 1 multi-query attention. The softmax is not counted.
+    q and y are [sequences · new, heads, head_dim], K and V [sequences, positions, kv_heads, head_dim]. Reads q
+    and the cached K and V once, writes y, appends the new K and V. `kv_heads` below `heads` is grouped-query,
+    1 multi-query attention; `window` [tokens] caps what a query sees. The softmax is not counted. Raises
+    BadValue for a window without `causal`. Source: Dao et al. 2022 (FlashAttention), Ainslie et al. 2023 (GQA).
     """
     tokens = sequences * new
     if causal:
@@ -187,10 +193,11 @@ def norm(
     activations: Storage = "bf16",
     weights: Storage = "bf16",
 ) -> Work:
-    """RMSNorm or LayerNorm of m rows, after adding `added` tensors to the residual stream.
+    """RMSNorm or LayerNorm of x[m, width], after adding `added` tensors to the residual stream.
 
-    Reads the stream and each added tensor, writes the normed rows, and the stream where something
-    was added; reads `vectors` parameter vectors (scale, bias). 3 FLOP an element, 1 for each tensor added.
+    Reads the stream and each added tensor, writes the normed rows, and the stream where something was
+    added; reads `vectors` parameter vectors (scale, bias). 3 FLOP an element, 1 more for each tensor added.
+    Source: Ba et al. 2016 (LayerNorm), Zhang and Sennrich 2019 (RMSNorm).
     """
     a = dtype(activations)
     tensors = 2 + added + minimum(added, 1)
@@ -200,9 +207,9 @@ def norm(
 
 @op("activation")
 def activation(*, m: Num, width: Num, gates: Num = 1, activations: Storage = "bf16") -> Work:
-    """act(g) · u over m rows of `width`: reads 1 + gates tensors, writes one, 3 FLOP an element.
+    """act(g) · u over [m, width]: reads 1 + gates tensors, writes one, 3 FLOP an element.
 
-    `gates` is 1 for a gated MLP (SwiGLU, GeGLU) and 0 for a plain one.
+    `gates` is 1 for a gated MLP (SwiGLU, GeGLU) and 0 for a plain one. Source: Shazeer 2020 (GLU variants).
     """
     moved = dtype(activations).matrix((2 + gates) * m, width)
     return _small("activation", {"m": m, "width": width, "gates": gates}, 3 * m * width, {"activations": moved})
@@ -220,9 +227,11 @@ def rope(
     activations: Storage = "bf16",
     weights: Storage = "bf16",
 ) -> Work:
-    """Rotary embedding of q and k, with their norm where `normed` is 1: reads and writes once what it changes.
+    """Rotary embedding of q[m, heads, head_dim] and k[m, kv_heads, head_dim], in place.
 
-    3 FLOP for each rotated element (`rotary_dim` of each head, in place), 3 more for each normed one (all).
+    Reads and writes once what it changes: `rotary_dim` elements of each head, or all of them where `normed`
+    is 1 and each head is normed before. 3 FLOP for each rotated element, 3 more for each normed one.
+    Source: Su et al. 2021 (RoFormer).
     """
     rows = m * (heads + kv_heads)
     rotated = head_dim if rotary_dim is None else rotary_dim
