@@ -174,3 +174,25 @@ def test_sliding_windows_are_neither_full_nor_nothing(h100):
 
     assert attention.work.cost.memory["kv"] == 4096 * 2 * 8 * 128 * 2
     assert rl.memory(ledger).kv_bytes == 4096 * 32 * 2 * 8 * 128 * 2
+
+
+@pytest.mark.parametrize(
+    ("name", "bits"), [("int4-g128", 4 + 20 / 128), ("mxfp4", 4.25), ("nvfp4", 4.5), ("mxfp8", 8.25)]
+)
+def test_scales_of_weights_without_a_shape(h100, name, bits):
+    """7e9 parameters in blocks along the rows: bits and their share of a scale, not a scale for each."""
+    ledger = rl.predict("7B", h100, precision=rl.Precision(weights=name))
+
+    assert ledger.total.bytes == pytest.approx(7e9 * bits / 8, rel=1e-6)
+
+
+def test_a_prefill_of_one_token_attends_to_itself_and_to_what_was_cached(h100):
+    """Context is what is cached before a prefill: one token on 100 sees 101; a decode step at 101 is the same."""
+    model = rl.Model.load("llama-2-7b")
+    prefill, decode = (
+        rl.predict(model, h100, each)
+        for each in (rl.Workload.prefill(new=1, context=100), rl.Workload.decode(context=101))
+    )
+
+    assert [p.work.cost for p in prefill] == [p.work.cost for p in decode]
+    assert rl.memory(prefill).kv_bytes == rl.memory(decode).kv_bytes == 101 * 32 * 2 * 32 * 128 * 2

@@ -44,7 +44,7 @@ def test_a_mixed_pass_is_judged_by_its_longest_attention():
     workload = rl.Workload.mixed(rl.Workload.decode(64), rl.Workload.prefill(new=128))
     said = verdict(rl.predict(QWEN, H100, workload))
 
-    assert said.startswith("Memory-bound: attention over the KV cache takes 82 %")
+    assert said.startswith("Memory-bound: attention over the KV cache of the decode rows takes 82 %")
     assert "A bigger batch cannot help" in said
 
 
@@ -87,4 +87,12 @@ def test_what_else_weighs_is_said():
 
     assert said.startswith("Compute-bound: the weight GEMMs take 53 %")
     assert "can help them" in said
-    assert said.endswith("Memory bounds attention over the KV cache, another 38 %.")
+    assert said.endswith("Memory bounds attention over the KV cache of the decode rows, another 38 %.")
+
+
+@pytest.mark.parametrize("efficiency", [(1.0, 0.1), (0.1, 1.0), (0.5, 0.5)])
+def test_an_efficiency_leaves_the_verdict_alone(efficiency):
+    """The verdict is of the undiscounted device, its shares too."""
+    workload = rl.Workload.decode(64, 2048)
+
+    assert verdict(rl.predict(QWEN, H100, workload, efficiency=efficiency)) == verdict(rl.predict(QWEN, H100, workload))

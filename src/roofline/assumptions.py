@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 from roofline.device import Topology
 from roofline.dtypes import dtype
+from roofline.ops import VECTOR
 from roofline.shard import Shard
 from roofline.units import gib, percent
 
@@ -36,25 +37,28 @@ def _length(ledger: Ledger) -> Iterator[str]:
 def _counting(ledger: Ledger) -> Iterator[str]:
     ops = {point.work.op for point in ledger.kernels}
     if "attention" in ops:
-        yield "Attention is tiled and reads K and V once; its softmax is not counted"
+        yield "Attention is tiled, reads K and V once and appends the new ones; its softmax is not counted"
     windows = {cast(int, point.work.dims["window"]) for point in ledger.kernels if "window" in point.work.dims}
     if windows:
         layers = sum(point.count for point in ledger.kernels if "window" in point.work.dims)
         layers //= len(ledger.workload.groups)
         sizes = ", ".join(f"{each:,}" for each in sorted(windows))
         yield f"Attention in {layers} of {ledger.model.layers} layers sees, and caches, the last {sizes} tokens"
-    if ledger.fused:
+    if any(VECTOR in point.work.cost.flops for point in ledger.kernels if point.work.op in ("linear", "attention")):
         yield "Small kernels are folded into those beside them: their FLOPs stay, the residual stream is still moved"
     elif "norm" in ops:
         yield "Small kernels are a serving engine's: add with norm, activation with multiply, QK norm with RoPE"
-    yield from _formats(ledger)
-    if any(not rows.all_logits for rows in ledger.workload.groups):
-        yield "Logits of the last position of each prefill sequence only"
+    yield from _formats(ledger, ops)
+    if any(not rows.all_logits for rows in ledger.workload.groups) and any(p.part == "head" for p in ledger.kernels):
+        yield (
+            "Logits of the last position of each prefill sequence only; an engine that drops the other rows within "
+            f"the last layer saves up to 1/{ledger.model.layers} of the layers' work"
+        )
     if any(rows.phase == "decode" and isinstance(rows.new, int) and rows.new > 1 for rows in ledger.workload.groups):
         yield "tokens/s count every new token of a sequence: of drafts, those that are accepted are fewer"
 
 
-def _formats(ledger: Ledger) -> Iterator[str]:
+def _formats(ledger: Ledger, ops: set[str]) -> Iterator[str]:
     precision = ledger.precision
     weights = dtype(precision.weights)
     if weights.bits < 16 and precision.compute in ("bf16", "fp16", "tf32"):
@@ -62,7 +66,11 @@ def _formats(ledger: Ledger) -> Iterator[str]:
             f"{weights.name} weights shrink bytes, not arithmetic, which stays {precision.compute}; "
             "unpacking them is not charged"
         )
-    for name in dict.fromkeys((precision.weights, precision.kv, precision.activations)):
+    if precision.compute not in ("bf16", precision.activations):
+        which = "GEMMs and attention run" if "attention" in ops else "GEMMs run"
+        yield f"{which} at the {precision.compute} rate; converting operands to it is not charged"
+    used = [precision.weights, *([precision.kv] if "attention" in ops else []), precision.activations]
+    for name in dict.fromkeys(used):
         if dtype(name).note:
             yield f"{name}: {dtype(name).note}"
 
@@ -71,21 +79,23 @@ def _split(ledger: Ledger) -> Iterator[str]:
     ranks = ledger.shard.tp
     if ranks == 1:
         return
-    yield (
-        f"FLOPs, bytes, times and memory are of one of {ranks} ranks, tokens/s of all together; norms, activations "
-        "and the residual stream are on every rank"
-    )
+    ops = {point.work.op for point in ledger.kernels}
+    yield f"FLOPs, bytes, times and memory are of one of {ranks} ranks, tokens/s of all together"
+    if "all-reduce" not in ops:
+        yield "Without layers there is nothing to reduce: no collective is counted"
+        return
+    yield "Norms, activations and the residual stream are on every rank"
     whole, mine = (cast(int, ledger.model.cache_bytes(1, ledger.precision, each)) for each in (Shard(), ledger.shard))
     if mine * ranks > whole:
         yield "KV heads are fewer than ranks: each is on several of them, with its cache"
     yield (
-        "All-reduces are rings, 2(n-1)/n of the buffer a rank, not overlapped; a switch that reduces in the network "
-        "can beat them"
+        "All-reduces are rings, two a layer, 2(n-1)/n of the buffer a rank, not overlapped; a switch that reduces in "
+        "the network can beat them"
     )
     wire = Topology(ledger.device, ranks).link()
     if wire.domain is None:
         yield f"How many devices {wire.name} joins is not in {ledger.device.id}'s file; all ranks are taken as on it"
-    if any(point.work.op == "all-gather" for point in ledger.kernels):
+    if "all-gather" in ops:
         yield "The vocabulary is split, and padded where the ranks do not divide it; every rank gathers the logits"
 
 
@@ -96,7 +106,7 @@ def _time(ledger: Ledger) -> Iterator[str]:
         bandwidth, compute = (percent(share) for share in ledger.efficiency)
         yield (
             f"Derated times take {bandwidth} of the bandwidth and {compute} of every peak, as asked for; bounds, roofs "
-            "and verdict are undiscounted; no launch or link latency"
+            "and verdict are undiscounted; links are whole, no launch or link latency"
         )
     yield "Bytes are ideal, each operand once"
     unknown = sorted({rate for point in ledger.kernels for rate in point.bound.unknown})
@@ -109,17 +119,25 @@ def _time(ledger: Ledger) -> Iterator[str]:
 
 
 def _cached(ledger: Ledger) -> Iterator[str]:
-    """What the largest cache may save: activations that the kernel before has just written."""
-    size = ledger.device.cache
-    moved = ledger.total.bytes
-    if size is None or not isinstance(moved, (int, float)):
+    """What the largest cache may save: activations just written, or all of a small model."""
+    size, moved = ledger.device.cache, ledger.total.bytes
+    if not isinstance(moved, (int, float)):
+        return
+    if size is None:
+        yield "The device's cache size is unknown: a kernel whose operands are still there may beat its memory bound"
         return
     small = 0.0
     for point in ledger.kernels:
         operands = cast(float, point.work.cost.memory.get("activations", 0))
         small += point.count * operands if operands < size else 0.0
     if small:
+        share = percent(small / moved) if small >= moved / 100 else "Under 1 %"
         yield (
-            f"{percent(small / moved)} of the bytes are activations that fit the {gib(size)} cache; where they are "
-            "still there, a kernel may beat its memory bound"
+            f"{share} of the bytes are activations that fit the {gib(size)} cache; where they are still there, "
+            "a kernel may beat its memory bound"
         )
+    model, precision, shard = ledger.model, ledger.precision, ledger.shard
+    held = sum(cast(int, model.resident_cache(rows, precision, shard)) for rows in ledger.workload.groups)
+    held += cast(int, model.weight_bytes(precision, shard))
+    if held < size:
+        yield f"Weights and KV cache, {gib(held)}, fit that cache: from pass to pass every memory bound may be beaten"

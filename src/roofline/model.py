@@ -124,7 +124,7 @@ class Model:
 
     def resident_cache(self, rows: Rows, precision: Precision, shard: Shard) -> Num:
         """Bytes of KV cache of a group of rows after its pass [byte]."""
-        return rows.sequences * self.cache_bytes(positions(rows.new, rows.context), precision, shard)
+        return rows.sequences * self.cache_bytes(positions(rows.new, rows.behind), precision, shard)
 
 
 def _merged(rows: list[Counted]) -> list[Counted]:

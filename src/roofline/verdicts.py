@@ -56,20 +56,21 @@ _SECOND = 0.2
 
 
 class Share(NamedTuple):
-    """A subject, the resource that bounds its kernels here, their share of the time, and these kernels."""
+    """A subject (`name` says of which rows), what bounds its kernels, their share of the bound, and they."""
 
     subject: str
+    name: str
     resource: str
     share: float
     points: list[Point]
 
 
 def verdict(ledger: Ledger) -> str:
-    """A few sentences on a scalar ledger: the resource, its largest subject, the levers, and what else weighs."""
+    """A few sentences on a scalar ledger at its bound: its resource and largest subject, levers, what else weighs."""
     shares = _shares(ledger)
     first = next(each for each in shares if each.resource == ledger.total.bound)
     takes = "takes" if first.subject == ATTENTION else "take"
-    said = f"{VERDICTS[first.resource]}: {first.subject} {takes} {percent(first.share)} of the pass"
+    said = f"{VERDICTS[first.resource]}: {first.name} {takes} {percent(first.share)} of the pass"
     if first.resource in ("memory", "compute"):
         ridge = significant(ledger.device.ridge_point(ledger.precision.compute))
         said += f" at {_intensity(first)}; the ridge is at {ridge}"
@@ -78,12 +79,14 @@ def verdict(ledger: Ledger) -> str:
 
 def _shares(ledger: Ledger) -> list[Share]:
     """Subjects by the resource that bounds their kernels, the longest first."""
-    whole = cast(float, ledger.total.seconds)
-    found: dict[tuple[str, str], Share] = {}
-    for point, seconds in zip(ledger.kernels, ledger.times, strict=True):
-        key = SUBJECTS.get(point.work.op, f"{point.work.op} kernels"), cast(str, point.bound.by)
+    whole = cast(float, ledger.total.bound_seconds)
+    found: dict[tuple[str, str, str], Share] = {}
+    for point in ledger.kernels:
+        subject = SUBJECTS.get(point.work.op, f"{point.work.op} kernels")
+        rows = next((phase for phase in ("decode", "prefill") if point.name.endswith(f"_{phase}")), "")
+        key = subject, f"{subject} of the {rows} rows" if rows else subject, cast(str, point.bound.by)
         before = found.get(key, Share(*key, 0.0, []))
-        found[key] = Share(*key, before.share + cast(float, seconds) / whole, [*before.points, point])
+        found[key] = Share(*key, before.share + cast(float, point.bound_seconds) / whole, [*before.points, point])
     return sorted(found.values(), key=lambda each: -each.share)
 
 
@@ -93,7 +96,7 @@ def _besides(shares: list[Share], first: Share) -> str:
     if other is None or other.share < _SECOND:
         return ""
     names = {"compute": "Compute", "memory": "Memory", "link": "The link", "launch": "Launching"}
-    return f" {names[other.resource]} bounds {other.subject}, another {percent(other.share)}."
+    return f" {names[other.resource]} bounds {other.name}, another {percent(other.share)}."
 
 
 def _levers(first: Share) -> str:
@@ -102,19 +105,14 @@ def _levers(first: Share) -> str:
         return known
     if first.subject != ATTENTION:
         return "Fewer or larger kernels can help"
-    dims = _longest(first).work.dims
+    dims = first.points[0].work.dims
     if dims["new"] != 1:
         return _PREFILL
     window, context = dims.get("window"), dims["context"]
     return _WINDOW if window is not None and cast(int, context) > cast(int, window) else _DECODE
 
 
-def _longest(share: Share) -> Point:
-    return max(share.points, key=lambda point: cast(float, point.bound_seconds))
-
-
 def _intensity(share: Share) -> str:
-    """FLOP per byte: of the longest attention kernel, of all GEMMs or small kernels together."""
-    points = [_longest(share)] if share.subject == ATTENTION else share.points
-    flops, moved = (sum(cast(float, getattr(point, name)) for point in points) for name in ("flops", "bytes"))
+    """FLOP per byte of these kernels together."""
+    flops, moved = (sum(cast(float, getattr(point, name)) for point in share.points) for name in ("flops", "bytes"))
     return f"{significant(flops / moved, 2 if flops < 100 * moved else 3)} FLOP/byte"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 from roofline.dtypes import DType, dtype
 from roofline.errors import BadValue, shown
-from roofline.num import Expr, Num
+from roofline.num import Expr, Num, where
 
 if TYPE_CHECKING:
     from roofline.num import Array
@@ -39,6 +39,14 @@ class Rows:
     def logits(self) -> Num:
         """Rows through the output head."""
         return self.tokens if self.all_logits else self.sequences
+
+    @property
+    def behind(self) -> Num:
+        """`context` as the operations take it: that of a single new token has the token in it.
+
+        In decode it has by definition; a prefill's `context` is what was cached before.
+        """
+        return self.context if self.phase == "decode" else where(self.new > 1, self.context, self.context + 1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,7 +56,8 @@ def predict(
     new_tokens
         New tokens of each sequence; 1 in decode, 2048 in prefill. 8k is 8192.
     context
-        In decode the tokens that the new one attends to, itself among them; 8k. In prefill those cached before; 0.
+        In decode the tokens that the new one attends to, itself among them; 8k. In prefill, and
+        before several new tokens, those cached already; 0.
     logits
         Of a prefill: of the last position, or of all.
     prefill_sequences

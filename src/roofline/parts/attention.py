@@ -19,7 +19,7 @@ def attend(run: Pass, label: str, heads: Axis, kv_heads: Axis, window: int | Non
         work = ops.attention(
             sequences=group.sequences,
             new=group.new,
-            context=group.context,
+            context=group.behind,
             heads=run.shard.units(heads),
             kv_heads=run.shard.units(kv_heads),
             head_dim=heads.unit,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -147,17 +148,24 @@ class Head(Stateless):
 
 @dataclass(frozen=True, slots=True)
 class Bulk(Stateless):
-    """A number of parameters without a shape: 2 FLOP each a token, streamed once a pass."""
+    """A number of parameters without a shape: 2 FLOP each a token, streamed once a pass.
+
+    Stored as a matrix whose columns are split over ranks like an MLP's width; of 128 rows where that divides,
+    so that formats with blocks carry their scales.
+    """
 
     parameters: int
     label: str = "weights"
 
     def weights(self) -> tuple[Weight, ...]:
-        """One matrix of that many parameters, split over ranks like an MLP's width."""
-        return (Weight("weights", Axis("intermediate", self.parameters), Axis("one", 1)),)
+        """One matrix of that many parameters."""
+        rows = math.gcd(self.parameters, 128)
+        return (Weight("weights", Axis("rows", rows), Axis("intermediate", self.parameters // rows)),)
 
     def kernels(self, run: Pass) -> Iterable[Kernel]:
         """Every weight matrix in one, without its activations."""
-        n = run.shard.elements(self.weights()[0].out)
-        work = ops.linear(m=run.tokens, n=n, k=1, weights=run.weights, compute=run.precision.compute)
+        (whole,) = self.weights()
+        assert whole.inp is not None
+        n, k = run.shard.elements(whole.out), run.shard.elements(whole.inp)
+        work = ops.linear(m=run.tokens, n=n, k=k, weights=run.weights, compute=run.precision.compute)
         return (Kernel("weights", self.label, work.keep("weights")),)

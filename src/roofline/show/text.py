@@ -205,13 +205,14 @@ def _memory(ledger: Ledger, held: Memory) -> list[RenderableType]:
         return [text(f"Memory{each}: {parts}. The capacity of {ledger.device.id} is unknown.")]
     of = f"{gib(held.total_bytes)} of {gib(capacity)} ({ledger.device.capacity_note}){each}"
     head = text(f"Fits: {of}: {parts}.") if held.fits else text(f"Does not fit: {of}: {parts}.", "bold red")
-    return [head, text(f"{_largest(held)} {_longest(ledger, held)}")]
+    return [head, text(f"{_largest(ledger, held)} {_longest(ledger, held)}")]
 
 
-def _largest(held: Memory) -> str:
+def _largest(ledger: Ledger, held: Memory) -> str:
     if held.max_sequences is None:
         return "No batch is too large."
-    return f"Largest batch at this context: {held.max_sequences:,}." if held.max_sequences else "No batch fits."
+    rows = " of decode rows" if ledger.workload.phase == "mixed" else ""
+    return f"Largest batch{rows} at this context: {held.max_sequences:,}." if held.max_sequences else "No batch fits."
 
 
 def _longest(ledger: Ledger, held: Memory) -> str:
@@ -221,7 +222,8 @@ def _longest(ledger: Ledger, held: Memory) -> str:
     named = f" (the config names {most:,})" if most and (held.max_context is None or held.max_context > most) else ""
     if held.max_context is None:
         return f"No context is too long{named}."
-    return f"Longest context at this batch: {held.max_context:,}{named}."
+    before = " before the new tokens" if ledger.workload.phase == "prefill" else ""
+    return f"Longest context{before} at this batch: {held.max_context:,}{named}."
 
 
 def devices_text(devices: Sequence[Device]) -> RenderableType:
