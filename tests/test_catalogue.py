@@ -855,3 +855,9 @@ def test_capacity_is_a_whole_number_of_bytes(ident):
     """It is compared with exact counts."""
     assert isinstance(rl.Device.load(ident).capacity, int)
     assert math.isfinite(rl.Device.load(ident).bandwidth)
+
+
+@pytest.mark.parametrize("load", [rl.Model.load, rl.Device.load], ids=["model", "device"])
+def test_the_home_of_nobody_is_no_home(load):
+    """`~nosuch/x.toml` names a file that is not there."""
+    clear(lambda: load("~nosuch-user/x.toml"))

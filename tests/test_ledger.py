@@ -323,6 +323,23 @@ def test_an_efficiency_that_is_no_share_is_refused(share):
             rl.predict("7B", "h100-sxm", efficiency=pair)
 
 
+@pytest.mark.parametrize("n", [np.int64(5), np.float64(5), np.array(5), np.uint8(5), 5.0], ids=repr)
+def test_a_numpy_scalar_is_its_number(n):
+    """A size read out of an array gives the very record that the int gives."""
+    records = [rl.predict("qwen3-8b", "h100-sxm", rl.Workload.decode(each)).to_dict() for each in (n, 5)]
+
+    assert records[0] == records[1]
+
+
+@pytest.mark.parametrize("name", ["model", "device", "workload", "precision", "shard"])
+@pytest.mark.parametrize("given", [5, 1.5, b"x", [1], {}], ids=repr)
+def test_what_is_no_such_thing_is_refused(name, given):
+    """One clear line, whatever is given for one of the five."""
+    arguments = {"model": "7B", "device": "h100-sxm", name: given}
+    with pytest.raises(rl.RooflineError, match=f"The {name} is"):
+        rl.predict(**arguments)
+
+
 def test_a_device_without_a_vector_peak_says_so():
     """The TPU's vector peak is not known: small kernels are bounded by memory, and the answer says so."""
     ledger = rl.predict(MODELS["qwen3-0.6b"], DEVICES["tpu-v5e"])

@@ -507,7 +507,26 @@ def test_numpy_ints_do_not_wrap(kind: type) -> None:
     assert ops.linear(m=kind(1 << 21), n=kind(1 << 21), k=kind(1 << 21)).flops == 2 * (1 << 21) ** 3
 
 
-@pytest.mark.parametrize("size", [-5, -1.0, float("nan"), np.array([3, -1])])
+@pytest.mark.parametrize(
+    "size",
+    [
+        -5,
+        -1.0,
+        float("nan"),
+        float("inf"),
+        10**400,
+        np.array([3, -1]),
+        np.array([]),
+        np.array([1j]),
+        [4],
+        (4,),
+        {},
+        b"4",
+        np.ma.array([1, 2], mask=[0, 1]),
+        object(),
+        int,
+    ],
+)
 def test_a_size_below_zero_is_refused(size: Any) -> None:
     """No kernel has fewer than no rows."""
     with pytest.raises(BadValue, match=r"m of linear is .* zero or more"):

@@ -16,7 +16,7 @@ from roofline import hub
 from roofline.device import Device
 from roofline.devicefile import device_from
 from roofline.errors import ConfigError, DataError, UnknownName
-from roofline.files import exists, printable, read_text
+from roofline.files import exists, home, printable, read_text
 from roofline.model import Block, Model
 from roofline.parts.attention import BareAttention
 from roofline.parts.ends import Bulk
@@ -103,7 +103,7 @@ def load_model(name: str | os.PathLike[str] | Mapping[str, Any]) -> Model:
 
 
 def _from_path(path: Path) -> Model:
-    inside = path / "config.json" if path.expanduser().is_dir() else path
+    inside = path / "config.json" if home(path).is_dir() else path
     if not exists(inside):
         raise ConfigError(f"The folder {printable(path)} has no config.json. Name the folder of a model, or its file.")
     name = inside.parent.name if inside.name == "config.json" else inside.stem

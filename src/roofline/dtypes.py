@@ -62,7 +62,7 @@ def dtype(name: str | DType) -> DType:
     """The number format of that name; raises UnknownName with the known ones."""
     if isinstance(name, DType):
         return name
-    found = DTYPES.get(name.lower())
+    found = DTYPES.get(str(name).lower())
     if found is None:
         raise UnknownName.of("dtype", name, DTYPES)
     return found

@@ -61,4 +61,5 @@ def shown(value: object, limit: int = 60) -> str:
         text = ascii(value) if isinstance(value, str) and not value.isprintable() else repr(value)
     except (ValueError, RecursionError):  # an int of thousands of digits, lists in lists in lists
         return f"a {type(value).__name__} too large to print"
+    text = " ".join(text.split()) if "\n" in text else text
     return text if len(text) <= limit else f"{text[: limit - 1]}…"

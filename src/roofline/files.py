@@ -15,10 +15,18 @@ def printable(path: Path | str) -> str:
     return text if text.isprintable() else ascii(text)
 
 
+def home(path: Path) -> Path:
+    """The path with `~` as the home folder, where there is such a one."""
+    try:
+        return path.expanduser()
+    except RuntimeError:  # ~ of a user who is not known: a file may be called that
+        return path
+
+
 def exists(path: Path) -> bool:
     """Whether there is such a file or folder; False for a name that no file can have."""
     try:
-        return path.expanduser().exists()
+        return home(path).exists()
     except (OSError, ValueError):
         return False
 
@@ -31,7 +39,7 @@ def read_text(path: Path, most: int, kind: type[RooflineError], what: str) -> st
     """
     where = printable(path)
     try:
-        with path.expanduser().open("rb") as file:
+        with home(path).open("rb") as file:
             data = file.read(most + 1)
             stated = os.fstat(file.fileno()).st_size
         if len(data) > most:

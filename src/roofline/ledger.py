@@ -174,6 +174,8 @@ def predict(
     workload = Workload.decode() if workload is None else workload
     precision = Precision() if precision is None else precision
     shard = Shard() if shard is None else shard
+    for given, kind in ((model, Model), (device, Device), (workload, Workload), (precision, Precision), (shard, Shard)):
+        _expect(given, kind)
     device.rate(precision.compute)
     link = Topology(device, shard.tp).link()
     kernels = model.kernels(Pass(workload, precision, shard, link.name))
@@ -193,6 +195,12 @@ def predict(
             "nothing. Correct that figure."
         )
     return Ledger(model, device, workload, precision, shard, shares, fused, points, times)
+
+
+def _expect(given: object, kind: type) -> None:
+    """Refuse what is not of its kind; raises BadValue."""
+    if not isinstance(given, kind):
+        raise BadValue(f"The {kind.__name__.lower()} is {shown(given)}. Possible: a roofline {kind.__name__}.")
 
 
 def _shares(efficiency: object) -> Efficiency:

@@ -21,6 +21,36 @@ Cond: TypeAlias = "bool | NDArray[np.bool_] | Expr"
 _PLAIN = frozenset({int, float})
 
 
+_LARGEST = 1 << 128  # a product of several is still a finite float
+
+
+def number(value: object) -> Num | None:
+    """`value` as formulas take it, or None for what is no finite number of a sensible size.
+
+    NumPy's ints would wrap: a scalar becomes Python's, an array float64, which is exact to 2^53.
+    """
+    if isinstance(value, Expr):
+        return value
+    if isinstance(value, (int, float)):
+        return value if not isinstance(value, bool) and abs(value) <= _LARGEST else None
+    if not hasattr(value, "dtype"):
+        return None
+    import numpy as np
+
+    array = np.asarray(value)  # pyright: ignore
+    if isinstance(value, np.ma.MaskedArray) or array.dtype.kind not in "iuf" or not array.size:
+        return None
+    if not array.ndim:
+        return number(array.item())
+    exact = array.astype(np.float64)
+    return exact if bool((np.abs(exact) <= _LARGEST).all()) else None
+
+
+def least_of(value: Num) -> float:
+    """The smallest element of a number that is not traced."""
+    return value if isinstance(value, (int, float)) else float(value.min())  # pyright: ignore
+
+
 def maximum(a: Num, b: Num) -> Num:
     """The larger of two numbers, element by element."""
     if a.__class__ in _PLAIN and b.__class__ in _PLAIN:

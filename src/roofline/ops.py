@@ -17,7 +17,7 @@ from typing import Any, TypeVar, cast
 from roofline.cost import Cost, Work
 from roofline.dtypes import DType, dtype
 from roofline.errors import BadValue, RooflineError, UnknownName, shown
-from roofline.num import Expr, Num, ceil_div, exact_div, maximum, minimum, where
+from roofline.num import Expr, Num, ceil_div, exact_div, least_of, maximum, minimum, number, where
 
 VECTOR = "fp32-vector"
 Storage = str | DType
@@ -25,6 +25,8 @@ Operation = Callable[..., Work]
 _F = TypeVar("_F", bound=Operation)
 
 _AS_THEY_ARE = frozenset({str, DType, Expr, bool, type(None)})
+
+_USUAL = 1 << 64  # below it an int needs no second look
 
 OPS: dict[str, Operation] = {}
 
@@ -44,7 +46,7 @@ def op(name: str) -> Callable[[_F], _F]:
         def checked(*sizes: Any, **options: Any) -> Work:
             for key, value in options.items():
                 kind = value.__class__
-                if kind not in _AS_THEY_ARE and (kind is not int or value < 0):
+                if kind not in _AS_THEY_ARE and (kind is not int or not 0 <= value < _USUAL):
                     options[key] = _operand(name, key, value)
             if sizes:
                 return function(*(_operand(name, "a size", value) for value in sizes), **options)
@@ -57,15 +59,13 @@ def op(name: str) -> Callable[[_F], _F]:
 
 
 def _operand(name: str, key: str, value: Any) -> Any:
-    """An operand as formulas take it; raises BadValue for a negative size."""
-    if value is None or isinstance(value, (str, DType, Expr)):
+    """An operand as formulas take it; raises BadValue for what is no size."""
+    if value is None or isinstance(value, (str, DType)):
         return value
-    if hasattr(value, "dtype"):
-        value = value.astype("float64") if value.ndim else value.item()
-    least = value if isinstance(value, (int, float)) else value.min()
-    if not least >= 0:
-        raise BadValue(f"{key} of {name} is {shown(least)}. Possible: a size of zero or more.")
-    return value
+    size = number(value)
+    if size is None or (not isinstance(size, Expr) and least_of(size) < 0):
+        raise BadValue(f"{key} of {name} is {shown(value)}. Possible: a finite size of zero or more.")
+    return size
 
 
 def operation(name: str) -> Operation:

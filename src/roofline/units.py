@@ -90,7 +90,7 @@ def si(value: float, unit: str, digits: int = 4) -> str:
     from quantiphy import Quantity
 
     if unit == "s" and value >= 1:
-        return f"{significant(value, digits)} s"
+        return f"{significant(value, digits)} s" if value < GIGA else f"{value:.{digits - 1}e} s"
     prefixes = "munp" if unit == "s" else "EPTGMk"
     Quantity.set_prefs(output_sf=prefixes, strip_zeros=False)  # pyright: ignore[reportUnknownMemberType]
     return Quantity(value, unit).render(prec=digits - 1)  # pyright: ignore[reportUnknownMemberType]
@@ -146,6 +146,8 @@ def percent(share: float, digits: int = 2) -> str:
 def column(values: Sequence[float], scale: float, digits: int = 4) -> list[str]:
     """`values` over `scale` with one number of decimals, so that a table column lines up."""
     largest = max((abs(v) / scale for v in values), default=0.0)
+    if largest >= MEGA:
+        return [f"{v / scale:.3g}" for v in values]  # too wide for a column, in any unit
     whole = math.floor(math.log10(largest)) + 1 if largest > 0 else 1
     places = min(4, max(0, digits - max(whole, 1)))
     return [f"{v / scale:,.{places}f}" for v in values]

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
 
 from roofline.dtypes import DType, dtype
 from roofline.errors import BadValue, shown
-from roofline.num import Expr, Num, where
-
-if TYPE_CHECKING:
-    from roofline.num import Array
+from roofline.num import Expr, Num, number, where
 
 MOST = 1 << 40
 
@@ -123,27 +119,19 @@ def size(name: str, value: Num, least: int, most: int = MOST) -> Num:
 
     Arrays of ints would wrap past 2^63; float64 is exact to 2^53. Raises BadValue.
     """
-    if isinstance(value, Expr):
-        return value
-    if isinstance(value, int) and not isinstance(value, bool) and least <= value <= most:
-        return value
-    if isinstance(value, float) and value.is_integer() and least <= value <= most:
-        return int(value)
-    if hasattr(value, "astype"):
-        return _sizes(name, cast("Array", value), least)
-    raise _impossible(name, value, least, most)
-
-
-def _sizes(name: str, values: Array, least: int) -> Array:
-    import numpy as np
-
-    if values.dtype.kind not in "iuf" or not values.size:
-        raise _impossible(name, f"an array of {values.size} {values.dtype}", least)
-    cast_once = values.astype(np.float64)
-    good = (cast_once >= least) & (cast_once <= MOST) & (cast_once == np.floor(cast_once))
+    exact = number(value)
+    if exact is None:
+        raise _impossible(name, value, least, most)
+    if isinstance(exact, Expr):
+        return exact
+    if isinstance(exact, (int, float)):
+        if exact != int(exact) or not least <= exact <= most:
+            raise _impossible(name, value, least, most)
+        return int(exact)
+    good = (exact >= least) & (exact <= most) & (exact % 1 == 0)
     if not good.all():
-        raise _impossible(name, cast_once[~good].flat[0].item(), least)
-    return cast_once
+        raise _impossible(name, exact[~good].flat[0].item(), least, most)
+    return exact
 
 
 def _impossible(name: str, value: object, least: int, most: int = MOST) -> BadValue:
@@ -171,7 +159,7 @@ class Precision:
             if field != "weights" and found.block is not None and found.block[0] != 1:
                 raise BadValue(f"{found.name} has blocks of a matrix, which {field} are not. Choose fp8 or mxfp8.")
             object.__setattr__(self, field, found.name)
-        object.__setattr__(self, "compute", self.compute.lower())
+        object.__setattr__(self, "compute", str(self.compute).lower())
 
     @property
     def vectors(self) -> DType:

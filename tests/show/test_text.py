@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -34,6 +35,8 @@ COMMANDS = [
         "32k",
     ],
     ["predict", "7B", "--device", "mi300x", "--sequences", "1M"],
+    ["predict", "7B", "--device", "l40s", "--sequences", "1099511627776", "--efficiency", "0.01/0.01"],
+    ["predict", "qwen3-8b", "--device", "mi300x", "--phase", "prefill", "--new-tokens", "1099511627776"],
     ["devices"],
     ["devices", "h100-sxm"],
     ["devices", "mi300x"],
@@ -51,6 +54,8 @@ def test_every_line_fits_80_columns(roofline, command):
     assert answer.err == ""
     assert max(len(line) for line in answer.out.splitlines()) <= 80
     assert "\x1b" not in answer.out
+    if command[0] == "predict":
+        assert not re.search(r"\d…|…\d", answer.out)
 
 
 def test_a_wide_terminal_cuts_nothing(roofline, monkeypatch):

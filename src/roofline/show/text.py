@@ -16,7 +16,7 @@ from roofline.device import Device
 from roofline.ledger import Ledger
 from roofline.model import Model
 from roofline.shard import Shard
-from roofline.units import GIB, GIGA, KIB, TERA, column, gib, percent, scale, si, significant
+from roofline.units import GIB, GIGA, KIB, MEGA, TERA, column, gib, percent, scale, si, significant
 from roofline.verdicts import verdict
 from roofline.workload import Precision, Rows
 
@@ -194,6 +194,8 @@ def _kernels(ledger: Ledger) -> RenderableType:
 
 
 def _intensity(value: float) -> str:
+    if value >= MEGA:
+        return f"{value:.3g}"
     return f"{value:.2f}" if value < 10 else significant(value)
 
 
