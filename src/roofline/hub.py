@@ -35,12 +35,13 @@ class _Refused(Exception):
 def _download(repo: str) -> Path:
     """A repository's config.json on this machine; raises OSError where neither network nor cache has it."""
     try:
-        from huggingface_hub import (
+        # From the module itself: the package's own door prints to standard output where an import fails.
+        from huggingface_hub.errors import HfHubHTTPError, HFValidationError
+        from huggingface_hub.file_download import (
             get_hf_file_metadata,  # pyright: ignore[reportUnknownVariableType]
             hf_hub_download,  # pyright: ignore[reportUnknownVariableType]
             hf_hub_url,
         )
-        from huggingface_hub.errors import HfHubHTTPError, HFValidationError
     except ValueError as error:  # an HF_ENDPOINT that is no URL
         raise _Refused(f"The Hub's address is not possible: {str(error)[:80]}.") from None
     with _quiet():

@@ -161,3 +161,29 @@ def test_a_terminal_without_the_characters_gets_others():
 
     assert (done.returncode, done.stderr) == (0, b"")
     assert b"? Bytes are ideal" in done.stdout
+
+
+@pytest.mark.parametrize(("closed", "code"), [(">&-", 0), ("2>&-", 0), ("<&-", 0), (">&- 2>&-", 0)])
+def test_a_closed_stream_is_no_traceback(closed, code):
+    """What would go to a closed stream goes nowhere; the exit code stays."""
+    command = f"{sys.executable} -m roofline models 7B {closed}"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
+
+    assert (done.returncode, done.stderr) == (code, "")
+
+
+def test_an_error_with_closed_standard_error_keeps_its_code():
+    """Exit code 2, whoever listens."""
+    command = f"{sys.executable} -m roofline models no-such-model 2>&-"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, check=False)
+
+    assert (done.returncode, done.stdout) == (2, b"")
+
+
+def test_a_bad_hub_address_is_one_line():
+    """HF_ENDPOINT that is no URL: exit code 2, one line, nothing on standard output."""
+    command = [sys.executable, "-m", "roofline", "models", "own/model"]
+    environment = {**os.environ, "HF_ENDPOINT": "http://[bad"}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)

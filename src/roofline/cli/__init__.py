@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Sequence
 from io import TextIOWrapper
+from typing import TextIO
 
 from cyclopts import App
 from cyclopts.exceptions import CycloptsError
@@ -32,10 +33,17 @@ app.command("roofline.cli.devices:devices", help="The catalogue of devices, or o
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit: 0 answered, 2 an error of the input, 3 answered but does not fit."""
+    # Where a stream is closed Python has None in its place: what would go there goes nowhere.
+    sys.stdout = sys.stdout or _nowhere()
+    sys.stderr = sys.stderr or _nowhere()
     if isinstance(sys.stdout, TextIOWrapper):
         # A terminal that lacks a character is no reason to fail.
         sys.stdout.reconfigure(errors="replace")  # pyright: ignore[reportUnknownMemberType]
     sys.exit(run(sys.argv[1:] if arguments is None else arguments))
+
+
+def _nowhere() -> TextIO:
+    return open(os.devnull, "w", encoding="utf-8")
 
 
 def run(arguments: Sequence[str]) -> int:
