@@ -6,13 +6,11 @@ import json
 import math
 import os
 import re
-import signal
 import subprocess
 import sys
 import threading
 import tomllib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,6 +18,7 @@ from typing import Any, NamedTuple
 import pytest
 
 import roofline as rl
+from limits import SMALL_LLAMA, no_hang
 from roofline import catalogue
 from roofline.errors import ConfigError, DataError, RooflineError, UnknownName
 
@@ -58,17 +57,7 @@ PLAUSIBLE = {
     "link.domain": (2, 10_000),
     "link.latency": (1e-8, 1e-3),
 }
-GOOD = {
-    "model_type": "llama",
-    "hidden_size": 64,
-    "intermediate_size": 96,
-    "num_hidden_layers": 4,
-    "num_attention_heads": 8,
-    "num_key_value_heads": 2,
-    "vocab_size": 100,
-    "max_position_embeddings": 128,
-    "tie_word_embeddings": False,
-}
+GOOD = SMALL_LLAMA
 PARAMETERS = 128_064
 CARD = """
 id = "mine"
@@ -87,25 +76,9 @@ domain = { value = 2, status = "measured", source = "my bench" }
 """
 
 
-@contextmanager
-def within(seconds: float) -> Iterator[None]:
-    """Fail what is still busy after that many seconds."""
-
-    def late(*_: object) -> None:
-        raise TimeoutError(f"still busy after {seconds} s")
-
-    before = signal.signal(signal.SIGALRM, late)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
-
-
 def clear(call: Callable[[], object], *words: str) -> str:
     """The message of the error that `call` raises: a RooflineError of one printable line with these words."""
-    with pytest.raises(RooflineError) as caught, within(2):
+    with pytest.raises(RooflineError) as caught, no_hang():
         call()
     message = str(caught.value)
     assert message.isprintable()
@@ -444,7 +417,7 @@ def test_bad_device_file(card, old, new, words):
     """One line that names the file and the key."""
     path = card(old, new)
 
-    with pytest.raises(DataError), within(2):
+    with pytest.raises(DataError), no_hang():
         rl.Device.load(path)
     clear(lambda: rl.Device.load(path), str(path), *words)
 

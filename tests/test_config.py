@@ -12,21 +12,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import roofline as rl
+from limits import SMALL_LLAMA
 from roofline import config as configs
 from roofline.errors import ConfigError, RooflineError
 
 # 4 layers of 8 query heads and 2 KV heads of 8. A layer: q, o 64 x 64; k, v 64 x 16; MLP 3 x 64 x 96; two norms.
-GOOD: dict[str, Any] = {
-    "model_type": "llama",
-    "hidden_size": 64,
-    "intermediate_size": 96,
-    "num_hidden_layers": 4,
-    "num_attention_heads": 8,
-    "num_key_value_heads": 2,
-    "vocab_size": 100,
-    "max_position_embeddings": 128,
-    "tie_word_embeddings": False,
-}
+GOOD: dict[str, Any] = SMALL_LLAMA
 PARAMETERS = 4 * (2 * 64 * 64 + 2 * 64 * 16 + 3 * 64 * 96 + 2 * 64) + 2 * 100 * 64 + 64
 DECIDING = {
     "hidden_size": "the width of every matrix",

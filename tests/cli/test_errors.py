@@ -4,25 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-GOOD = {
-    "model_type": "llama",
-    "hidden_size": 64,
-    "intermediate_size": 96,
-    "num_hidden_layers": 4,
-    "num_attention_heads": 8,
-    "num_key_value_heads": 2,
-    "vocab_size": 100,
-    "max_position_embeddings": 128,
-    "tie_word_embeddings": False,
-}
+from limits import SMALL_LLAMA, no_hang
+
+GOOD = SMALL_LLAMA
 PREDICT = ("predict", "Qwen3-8B", "--device", "h100-sxm")
 # Names as a file could carry them: escapes, control and direction characters, markup of HTML and of Rich.
 HOSTILE = {
@@ -42,22 +31,6 @@ HOSTILE = {
     "braces": "{0}%s",
 }
 SHOWN = ("<script>b", "[red]b", "[b]", ":smile:", "{0}%s")
-
-
-@contextmanager
-def within(seconds: float) -> Iterator[None]:
-    """Fail what is still busy after that many seconds."""
-
-    def late(*_: object) -> None:
-        raise TimeoutError(f"still busy after {seconds} s")
-
-    before = signal.signal(signal.SIGALRM, late)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
 
 
 def refused(answer: Any, *words: str) -> None:
@@ -250,7 +223,7 @@ def test_ranks_that_cannot_be(roofline, model, device, tp, words):
 
 def test_ranks_that_do_not_divide_a_large_axis(roofline):
     """7e9 weights over 3 ranks: the possible ones are listed at once, not after counting to 7e9."""
-    with within(3):
+    with no_hang():
         refused(roofline("predict", "7B", "--device", "h100-sxm", "--tp", 3), "3 ranks", "1, 2, 4, 5")
 
 
@@ -258,7 +231,7 @@ def test_ranks_that_do_not_divide_a_width_from_a_file(roofline, tmp_path):
     """2^47 + 1 is odd."""
     (tmp_path / "config.json").write_text(json.dumps({**GOOD, "intermediate_size": 2**47 + 1}))
 
-    with within(3):
+    with no_hang():
         refused(roofline("predict", tmp_path, "--device", "h100-sxm", "--tp", 2), "2 ranks", str(2**47 + 1))
 
 
