@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -12,7 +14,7 @@ from roofline.bound import VERDICTS, Bound, Point, bound, place
 from roofline.collectives import all_reduce
 from roofline.cost import Cost, Work
 from roofline.device import Device, Link
-from roofline.errors import UnknownName
+from roofline.errors import BadValue, UnknownName
 
 NVLINK = Link("nvlink", 100e9, domain=8, latency=2e-6)
 PCIE = Link("pcie", 50e9, domain=8, latency=10e-6)
@@ -312,3 +314,31 @@ def test_a_measurement_stays_with_its_device() -> None:
     there = here.on(BARE)
     assert there.measured is None
     assert there.expected is None
+
+
+@pytest.mark.parametrize("count", [0, -1, 1.5, float("nan"), float("inf"), True, "2", None])
+def test_a_kernel_is_called_a_whole_number_of_times(count: Any) -> None:
+    """Anything else is refused, in one line."""
+    with pytest.raises(BadValue, match="whole number"):
+        place(ops.copy(n=8), CHIP, count=count)
+
+
+def test_a_numpy_count_does_not_wrap() -> None:
+    """1e8 calls of an 8192 cubed GEMM are 1.1e20 FLOP, beyond 64 bits."""
+    assert place(ops.linear(m=8192, n=8192, k=8192), CHIP, count=np.int64(10**8)).flops == 2 * 8192**3 * 10**8
+
+
+@pytest.mark.parametrize("value", [0.0, -1e12, float("nan"), float("inf")])
+def test_a_device_supplies_something_finite(value: float) -> None:
+    """Bandwidth and peaks are above zero."""
+    with pytest.raises(BadValue, match="finite and above zero"):
+        Device("x", "X", {"bf16": 1e12}, value)
+    with pytest.raises(BadValue, match="finite and above zero"):
+        Device("x", "X", {"bf16": value}, 1e12)
+
+
+@pytest.mark.parametrize("ranks", [0, -3, 0.5, float("nan")])
+def test_a_collective_has_ranks(ranks: float) -> None:
+    """One at the least."""
+    with pytest.raises(BadValue, match="ranks of all-reduce"):
+        all_reduce(1024, ranks)

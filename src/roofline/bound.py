@@ -7,8 +7,8 @@ from typing import Any, cast
 
 from roofline.cost import Cost, Work
 from roofline.device import Device, Topology
-from roofline.errors import UnknownName, shown
-from roofline.num import Num, maximum
+from roofline.errors import BadValue, UnknownName, shown
+from roofline.num import Num, maximum, number
 
 VERDICTS = {
     "compute": "Compute-bound",
@@ -155,5 +155,10 @@ class Point:
 
 
 def place(work: Work, device: Device, *, name: str = "", part: str = "", count: int = 1) -> Point:
-    """Put a piece of work on a device's roofline."""
+    """Put a piece of work, called `count` times, on a device's roofline; raises BadValue for no whole count."""
+    if count.__class__ is not int or count < 1:
+        exact = number(count)
+        if not isinstance(exact, int) or exact < 1:
+            raise BadValue(f"A kernel is called {shown(count)} times. Possible: a whole number from 1.")
+        count = exact
     return Point(name or work.op, part, work, device, count, bound(work.cost, device))

@@ -9,13 +9,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from roofline import config as configs
-from roofline import hub
 from roofline.device import Device
 from roofline.devicefile import device_from
-from roofline.errors import ConfigError, DataError, UnknownName
+from roofline.errors import ConfigError, DataError, UnknownName, shown
 from roofline.files import exists, home, printable, read_text
 from roofline.model import Block, Model
 from roofline.parts.attention import BareAttention
@@ -23,6 +22,7 @@ from roofline.parts.ends import Bulk
 from roofline.shard import Axis
 from roofline.units import GIGA, MIB
 
+_LARGEST_DEVICE = MIB // 16
 _DATA = Path(__file__).parent / "data"
 
 
@@ -43,9 +43,11 @@ def _ids(folder: str) -> list[str]:
 
 def load_device(name: str | os.PathLike[str]) -> Device:
     """The device of that id, alias or TOML file; raises UnknownName or DataError."""
-    text = os.fspath(name)
+    text = _text(name, "device")
     if text.lower().endswith(".toml") or os.sep in text:
-        return device_from(read_text(Path(text), MIB, DataError, "a device file, a few KiB of TOML"), printable(text))
+        return device_from(
+            read_text(Path(text), _LARGEST_DEVICE, DataError, "a device file, a few KiB of TOML"), printable(text)
+        )
     wanted = text.strip().lower()
     if wanted in device_ids():
         return _built_in(wanted)
@@ -56,6 +58,14 @@ def load_device(name: str | os.PathLike[str]) -> Device:
             return each.taken_for(text)
     known = {alias for each in _devices() for alias in (each.id, *each.default_for)}
     raise UnknownName.of("device", text, known, "See: roofline devices; or name a device's TOML file.")
+
+
+def _text(name: object, kind: str) -> str:
+    """The name or path as text; raises UnknownName for what is neither."""
+    found = os.fspath(name) if isinstance(name, (str, os.PathLike)) else None  # pyright: ignore
+    if not isinstance(found, str):
+        raise UnknownName(f"Unknown {kind} {shown(cast(object, name))}. Name one as text, or a path.")
+    return found
 
 
 @cache
@@ -81,7 +91,7 @@ def load_model(name: str | os.PathLike[str] | Mapping[str, Any]) -> Model:
     """
     if isinstance(name, Mapping):
         return configs.read(name, "model", "config")
-    text = os.fspath(name)
+    text = _text(name, "model")
     path = Path(text)
     if text and exists(path):
         return _from_path(path)
@@ -96,6 +106,8 @@ def load_model(name: str | os.PathLike[str] | Mapping[str, Any]) -> Model:
             f"There is no file {printable(text)}. Name a config.json, its folder, or a model (roofline models)."
         )
     if text.count("/") == 1 and all(text.split("/")):
+        from roofline import hub  # brings logging and threads, which no other model needs
+
         keys, sources = hub.config(text)
         return configs.read(keys, text, f"{text}/config.json", sources)
     see = "See: roofline models; or name a config.json, its folder, or a Hugging Face id (owner/name)."
@@ -107,7 +119,12 @@ def _from_path(path: Path) -> Model:
     if not exists(inside):
         raise ConfigError(f"The folder {printable(path)} has no config.json. Name the folder of a model, or its file.")
     name = inside.parent.name if inside.name == "config.json" else inside.stem
-    return configs.read(configs.load(inside), name or "model", printable(path))
+    return configs.read(configs.load(inside), _unicode(name or "model"), printable(path))
+
+
+def _unicode(name: str) -> str:
+    """A file's name as text that JSON can carry: bytes that are none are replaced."""
+    return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def _built_in_id(name: str) -> str | None:

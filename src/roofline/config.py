@@ -56,7 +56,7 @@ _UNCOUNTED = (
 )
 
 _LARGEST = 1 << 48
-LARGEST_FILE = 16 * MIB
+LARGEST_FILE = 4 * MIB
 EXPECTED = "a config.json, a JSON object of a few KiB with a model's keys"
 
 

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from roofline.num import Expr, Num
+from roofline.errors import BadValue, shown
+from roofline.num import Expr, Num, number
 
 _NONE: Mapping[str, Num] = {}
 
@@ -64,6 +65,10 @@ class Cost:
         )
 
     def __mul__(self, times: Num) -> Cost:
+        exact = number(times)
+        if exact is None:
+            raise BadValue(f"A cost times {shown(times)} is none. Possible: a finite number of calls.")
+        times = exact
         return Cost(
             {key: n * times for key, n in self.flops.items()},
             {key: n * times for key, n in self.memory.items()},

@@ -82,6 +82,12 @@ class Device:
     notes: tuple[str, ...] = ()
     assumptions: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        supplies = {"bandwidth": self.bandwidth, **{f"{rate} peak": value for rate, value in self.peak.items()}}
+        for name, value in supplies.items():
+            if not 0 < value < math.inf:
+                raise BadValue(f"The {name} of {shown(self.id)} is {shown(value)}. Possible: finite and above zero.")
+
     @staticmethod
     def load(name: str | PathLike[str]) -> Device:
         """The device of that id, alias or TOML file.
@@ -102,7 +108,7 @@ class Device:
         if found is None:
             known = ", ".join(sorted(self.peak)) or "none"
             raise UnknownName(
-                f"{self.id} has no known peak for the rate {name!r}. Known: {known}. "
+                f"{self.id} has no known peak for the rate {shown(name)}. Known: {known}. "
                 "Choose one with --compute; none is scaled from another."
             )
         return found
@@ -124,6 +130,10 @@ class Topology:
 
     device: Device
     ranks: int = 1
+
+    def __post_init__(self) -> None:
+        if self.ranks.__class__ is not int or self.ranks < 1:
+            raise BadValue(f"{shown(self.ranks)} devices cannot work together. Possible: a whole number from 1.")
 
     def link(self, group: int | None = None) -> Link:
         """The link that a group of that many ranks (all of them) shares: the first of the device's file.

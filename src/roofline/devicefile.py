@@ -15,6 +15,7 @@ from roofline.units import quantity
 Status = Literal["verified", "quoted", "catalogue", "derived", "announced", "measured"]
 
 
+_LONGEST_LINE = 4096
 _FORM = 'A figure is { value = "3.35 TB/s", status = "measured", source = "a document or a measurement" }.'
 _Struct = TypeVar("_Struct", bound=msgspec.Struct)
 
@@ -100,6 +101,9 @@ class DeviceFile(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
 def device_from(text: str, where: str) -> Device:
     """The Device that a TOML text describes; raises DataError that names file, key and what is allowed."""
+    if any(len(line) > _LONGEST_LINE for line in text.split("\n")):
+        # tomllib keeps every prefix of a dotted key: memory that grows with the square of a line.
+        raise DataError(f"{where} has a line of more than {_LONGEST_LINE:,} characters, and is no device file.")
     try:
         table = tomllib.loads(text)
     except RecursionError:
@@ -194,4 +198,6 @@ def _figure(entry: Entry, unit: str, where: str, key: str) -> Figure:
         value = quantity(str(entry.value), unit)
     except BadValue as error:
         raise DataError(f"{where}: {key}: {error}") from None
+    if unit != "s" and not 1 <= value <= 1e30:
+        raise DataError(f"{where}: {key} is {shown(entry.value)}. Possible: from 1 to 1e30 {unit}.")
     return Figure(value, entry.status, source, entry.note)

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import os
+import select
+import stat
 from pathlib import Path
 
 from roofline.errors import RooflineError, UnknownName
 from roofline.units import MIB
+
+_PATIENCE = 10.0  # [s] without a byte from a pipe
 
 
 def printable(path: Path | str) -> str:
@@ -39,9 +45,7 @@ def read_text(path: Path, most: int, kind: type[RooflineError], what: str) -> st
     """
     where = printable(path)
     try:
-        with home(path).open("rb") as file:
-            data = file.read(most + 1)
-            stated = os.fstat(file.fileno()).st_size
+        data, stated = _read(home(path), most + 1)
         if len(data) > most:
             check_size(where, max(stated, len(data)), most, kind, what)
         return data.decode("utf-8-sig")
@@ -54,9 +58,39 @@ def read_text(path: Path, most: int, kind: type[RooflineError], what: str) -> st
         raise UnknownName(f"{where} is no possible file name.") from None
 
 
+def _read(path: Path, most: int) -> tuple[bytes, int]:
+    """Up to `most` bytes of a file or a pipe, and the size that it states; a pipe is waited for, but not for ever."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    with os.fdopen(descriptor, "rb", buffering=0) as file:
+        mode = os.fstat(descriptor)
+        if stat.S_ISREG(mode.st_mode):
+            os.set_blocking(descriptor, True)
+            return _all(file, most), mode.st_size
+        if not stat.S_ISFIFO(mode.st_mode):
+            raise OSError(errno.EINVAL, "a folder or a device, no file")
+        chunks: list[bytes] = []
+        while sum(map(len, chunks)) < most:
+            if not select.select([descriptor], [], [], _PATIENCE)[0]:
+                raise OSError(errno.ETIMEDOUT, "the pipe stays silent")
+            chunk = os.read(descriptor, min(most, MIB))
+            if not chunk:
+                break
+            chunks.append(chunk)
+        return b"".join(chunks)[:most], 0
+
+
+def _all(file: io.FileIO, most: int) -> bytes:
+    """Up to `most` bytes of a regular file; one read may give fewer than it has."""
+    chunks: list[bytes] = []
+    left = most
+    while left > 0 and (chunk := file.read(left)):
+        chunks.append(chunk)
+        left -= len(chunk)
+    return b"".join(chunks)
+
+
 def check_size(where: str, size: int, most: int, kind: type[RooflineError], what: str) -> None:
     """Refuse more than `most` bytes; raises `kind`."""
     if size > most:
-        raise kind(
-            f"{where} has {size / MIB:,.0f} MiB, more than the {most // MIB} MiB that are read. Expected: {what}."
-        )
+        has = f"{size / MIB:,.0f} MiB, more" if size > 2 * most else "more"
+        raise kind(f"{where} has {has} than the {most / MIB:g} MiB that are read. Expected: {what}.")

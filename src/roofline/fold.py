@@ -9,20 +9,20 @@ from collections.abc import Callable
 
 from roofline.cost import Cost, Work
 from roofline.model import Counted
-from roofline.num import Num, exact_div, minimum
+from roofline.num import Num, ceil_div, minimum
 from roofline.parts.base import Kernel
 
 
 def _norm(work: Work, moved: Num) -> Num:
     """Each added tensor costs the kernel that makes it a read of the stream, which it then writes in its place."""
     added = work.dims["added"]
-    return exact_div(moved * added, 2 + added + minimum(added, 1))
+    return ceil_div(moved * added, 2 + added + minimum(added, 1))
 
 
 def _activation(work: Work, moved: Num) -> Num:
     """The GEMM that makes u reads g beside it, and writes the product in place of u."""
     gates = work.dims["gates"]
-    return exact_div(moved * gates, 2 + gates)
+    return ceil_div(moved * gates, 2 + gates)
 
 
 def _nothing(work: Work, moved: Num) -> Num:

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import logging
+import os
+import queue
+import threading
+import warnings
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +15,8 @@ from typing import Any
 from roofline import config as configs
 from roofline.errors import ConfigError, UnknownName, shown
 from roofline.files import check_size
+
+_DEADLINE = 30.0  # [s]
 
 
 def config(repo: str) -> tuple[Mapping[str, Any], Mapping[str, str]]:
@@ -33,18 +39,41 @@ class _Refused(Exception):
 
 
 def _download(repo: str) -> Path:
-    """A repository's config.json on this machine; raises OSError where neither network nor cache has it."""
+    """A repository's config.json on this machine; raises OSError where neither network nor cache has it in time."""
+    answers: queue.Queue[Path | BaseException] = queue.Queue()
+
+    def fetch() -> None:
+        try:
+            answers.put(_fetch(repo))
+        except BaseException as error:
+            answers.put(error)
+
+    # The client library has no deadline for a whole download: a server that stalls or never ends is left alone.
+    threading.Thread(target=fetch, daemon=True).start()
     try:
-        # From the module itself: the package's own door prints to standard output where an import fails.
-        from huggingface_hub.errors import HfHubHTTPError, HFValidationError
-        from huggingface_hub.file_download import (
-            get_hf_file_metadata,  # pyright: ignore[reportUnknownVariableType]
-            hf_hub_download,  # pyright: ignore[reportUnknownVariableType]
-            hf_hub_url,
-        )
-    except ValueError as error:  # an HF_ENDPOINT that is no URL
-        raise _Refused(f"The Hub's address is not possible: {str(error)[:80]}.") from None
+        answer = answers.get(timeout=_DEADLINE)
+    except queue.Empty:
+        raise TimeoutError(f"no answer within {_DEADLINE} s") from None
+    if isinstance(answer, BaseException):
+        raise answer
+    return answer
+
+
+def _fetch(repo: str) -> Path:
+    """The download itself, by the Hub's own client, which is told to keep still."""
+    for name in ("HF_HUB_DISABLE_TELEMETRY", "HF_HUB_DISABLE_PROGRESS_BARS"):
+        os.environ.setdefault(name, "1")
     with _quiet():
+        try:
+            # From the module itself: the package's own door prints to standard output where an import fails.
+            from huggingface_hub.errors import HfHubHTTPError, HFValidationError
+            from huggingface_hub.file_download import (
+                get_hf_file_metadata,  # pyright: ignore[reportUnknownVariableType]
+                hf_hub_download,  # pyright: ignore[reportUnknownVariableType]
+                hf_hub_url,
+            )
+        except Exception as error:  # its settings are read at import, and any of them may be wrong
+            raise _Refused(f"The Hub's client does not start: {_line(error)}.") from None
         try:
             # One look without retries: an offline machine is to hear so at once.
             size = get_hf_file_metadata(hf_hub_url(repo, "config.json"), timeout=5).size
@@ -57,7 +86,22 @@ def _download(repo: str) -> Path:
         except ConfigError:
             raise
         except Exception:  # the library's HTTP client, and so its errors, change from version to version
-            return Path(hf_hub_download(repo, "config.json", local_files_only=True))
+            return _cached(repo)
+
+
+def _cached(repo: str) -> Path:
+    from huggingface_hub.file_download import hf_hub_download  # pyright: ignore[reportUnknownVariableType]
+
+    try:
+        return Path(hf_hub_download(repo, "config.json", local_files_only=True))
+    except OSError:
+        raise
+    except Exception as error:
+        raise _Refused(f"The Hub's client fails for {repo}: {_line(error)}.") from None
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split())[:120]
 
 
 def _reason(repo: str, status: int) -> str:
@@ -73,20 +117,12 @@ def _reason(repo: str, status: int) -> str:
 
 @contextmanager
 def _quiet() -> Generator[None]:
-    """The Hub library without log lines and progress bars: what it has to say is in the error."""
-    from huggingface_hub.utils import (  # pyright: ignore[reportMissingTypeStubs]
-        are_progress_bars_disabled,
-        disable_progress_bars,
-        enable_progress_bars,
-    )
-
-    logger = logging.getLogger("huggingface_hub")
-    level, shows = logger.level, not are_progress_bars_disabled()
-    logger.setLevel(logging.CRITICAL)
-    disable_progress_bars()
+    """No log lines and no warnings of the Hub library: what it has to say is in the error."""
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
     finally:
-        logger.setLevel(level)
-        if shows:
-            enable_progress_bars()
+        logging.disable(before)

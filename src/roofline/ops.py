@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import wraps
+from inspect import signature
 from typing import Any, TypeVar, cast
 
 from roofline.cost import Cost, Work
@@ -26,6 +27,7 @@ _F = TypeVar("_F", bound=Operation)
 
 _AS_THEY_ARE = frozenset({str, DType, Expr, bool, type(None)})
 
+_LEAST = {"ranks": 1}
 _USUAL = 1 << 64  # below it an int needs no second look
 
 OPS: dict[str, Operation] = {}
@@ -42,14 +44,18 @@ def op(name: str) -> Callable[[_F], _F]:
         if name in OPS:
             raise RooflineError(f"The operation {name!r} is registered twice.")
 
+        names = tuple(signature(function).parameters)
+
         @wraps(function)
         def checked(*sizes: Any, **options: Any) -> Work:
             for key, value in options.items():
                 kind = value.__class__
-                if kind not in _AS_THEY_ARE and (kind is not int or not 0 <= value < _USUAL):
+                if kind not in _AS_THEY_ARE and (kind is not int or not _LEAST.get(key, 0) <= value < _USUAL):
                     options[key] = _operand(name, key, value)
             if sizes:
-                return function(*(_operand(name, "a size", value) for value in sizes), **options)
+                return function(
+                    *(_operand(name, key, value) for key, value in zip(names, sizes, strict=False)), **options
+                )
             return function(**options)
 
         OPS[name] = checked
@@ -62,9 +68,9 @@ def _operand(name: str, key: str, value: Any) -> Any:
     """An operand as formulas take it; raises BadValue for what is no size."""
     if value is None or isinstance(value, (str, DType)):
         return value
-    size = number(value)
-    if size is None or (not isinstance(size, Expr) and least_of(size) < 0):
-        raise BadValue(f"{key} of {name} is {shown(value)}. Possible: a finite size of zero or more.")
+    size, least = number(value), _LEAST.get(key, 0)
+    if size is None or (not isinstance(size, Expr) and least_of(size) < least):
+        raise BadValue(f"{key} of {name} is {shown(value)}. Possible: a finite size of {least or 'zero'} or more.")
     return size
 
 

@@ -10,8 +10,13 @@ import math
 import re
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import cache
+from typing import TYPE_CHECKING
 
 from roofline.errors import BadValue, shown
+
+if TYPE_CHECKING:
+    from quantiphy import Quantity
 
 KILO, MEGA, GIGA, TERA = 1e3, 1e6, 1e9, 1e12
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
@@ -87,13 +92,20 @@ def _counted(text: str, prefixes: dict[str, int], what: str, example: str) -> in
 
 def si(value: float, unit: str, digits: int = 4) -> str:
     """`value` with an SI prefix: `si(3.352e12, "B/s")` is "3.352 TB/s"."""
-    from quantiphy import Quantity
-
     if unit == "s" and value >= 1:
         return f"{significant(value, digits)} s" if value < GIGA else f"{value:.{digits - 1}e} s"
-    prefixes = "munp" if unit == "s" else "EPTGMk"
-    Quantity.set_prefs(output_sf=prefixes, strip_zeros=False)  # pyright: ignore[reportUnknownMemberType]
-    return Quantity(value, unit).render(prec=digits - 1)  # pyright: ignore[reportUnknownMemberType]
+    rendered = _scaled("munp" if unit == "s" else "EPTGMk")(value, unit)
+    return rendered.render(prec=digits - 1)  # pyright: ignore
+
+
+@cache
+def _scaled(prefixes: str) -> type[Quantity]:
+    """QuantiPhy's Quantity with these prefixes and trailing zeros: a class of our own, as preferences are global."""
+    from quantiphy import Quantity
+
+    kind = type("Scaled", (Quantity,), {})
+    kind.set_prefs(output_sf=prefixes, strip_zeros=False)  # pyright: ignore
+    return kind
 
 
 _SCALES = (
@@ -131,9 +143,11 @@ def gib(n: float) -> str:
 
 
 def significant(value: float, digits: int = 3) -> str:
-    """`value` with that many significant digits, never in exponent form, thousands marked."""
+    """`value` with that many significant digits, thousands marked; what is next to nothing in exponent form."""
     if value == 0 or not math.isfinite(value):
         return f"{value:g}"
+    if abs(value) < 1e-7:
+        return f"{value:.{digits - 1}e}"
     exponent = int(f"{value:.{digits - 1}e}".partition("e")[2])  # after rounding: 9.996 to three is 10.0
     return f"{value:,.{max(0, digits - 1 - exponent)}f}"
 

@@ -83,7 +83,7 @@ def _shares(ledger: Ledger) -> list[Share]:
     found: dict[tuple[str, str, str], Share] = {}
     for point in ledger.kernels:
         subject = SUBJECTS.get(point.work.op, f"{point.work.op} kernels")
-        rows = next((phase for phase in ("decode", "prefill") if point.name.endswith(f"_{phase}")), "")
+        rows = next((phase for phase in ("decode", "prefill") if f"_{phase}" in point.name), "")
         key = subject, f"{subject} of the {rows} rows" if rows else subject, cast(str, point.bound.by)
         before = found.get(key, Share(*key, 0.0, []))
         found[key] = Share(*key, before.share + cast(float, point.bound_seconds) / whole, [*before.points, point])

@@ -55,6 +55,10 @@ class Workload:
 
     groups: tuple[Rows, ...]
 
+    def __post_init__(self) -> None:
+        if not self.groups:
+            raise BadValue("A pass has rows. Build it with Workload.decode, prefill or mixed.")
+
     @classmethod
     def decode(cls, sequences: Num = 1, context: Num = 8192, new: Num = 1) -> Workload:
         """A decode step of `sequences`, each at `context` tokens; `new` above 1 for speculation."""

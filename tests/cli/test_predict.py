@@ -187,3 +187,12 @@ def test_a_bad_hub_address_is_one_line():
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
 
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+
+
+@pytest.mark.parametrize("activations", ["mxfp8", "nvfp4", "int4-g64", "fp6"])
+@pytest.mark.parametrize("model", ["gpt2-xl", "qwen2.5-72b", "phi-2"])
+@pytest.mark.parametrize("tp", [1, 2])
+def test_folded_bytes_are_whole(roofline, model, activations, tp):
+    """Whatever the format that is folded, the record follows its schema."""
+    options = ("--fused", "--activations", activations, "--json", *(("--tp", tp) if model != "gpt2-xl" else ()))
+    jsonschema.validate(roofline("predict", model, "--device", "h100-sxm", *options).json, schema("ledger-1"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from io import TextIOWrapper
 from typing import TextIO
 
@@ -29,6 +30,8 @@ app = App(
 app.command("roofline.cli.predict:predict", help="The most that a model can do on a device, kernel by kernel.")
 app.command("roofline.cli.models:models", help="The built-in models, or the exact counts of one.")
 app.command("roofline.cli.devices:devices", help="The catalogue of devices, or one with the source of every figure.")
+
+_LONGEST = 6000
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -59,13 +62,18 @@ def run(arguments: Sequence[str]) -> int:
     except OSError as error:
         # What Python would still flush at its exit goes nowhere: there is nobody, or no room, to take it.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        left = isinstance(error, BrokenPipeError)
-        return 0 if left else fail(f"The answer cannot be written: {error.strerror}.")
+        if isinstance(error, BrokenPipeError):
+            return 0
+        return fail(
+            f"{error.filename or 'The answer'} cannot be {'read' if error.filename else 'written'}: {error.strerror}."
+        )
     return code if isinstance(code, int) else 0
 
 
 def fail(message: str) -> int:
     """One line on standard error; the exit code for it."""
-    line = " ".join(message.split())
-    sys.stderr.write(f"roofline: {''.join(c if c.isprintable() else '?' for c in line)}\n")
+    line = "".join(c if c.isprintable() else "?" for c in " ".join(message.split()))
+    with suppress(OSError):  # where nobody hears it, the exit code still says it
+        sys.stderr.write(f"roofline: {line if len(line) < _LONGEST else line[:_LONGEST] + '…'}\n")
+        sys.stderr.flush()
     return 2

@@ -28,8 +28,8 @@ def attend(run: Pass, label: str, heads: Axis, kv_heads: Axis, window: int | Non
             compute=run.precision.compute,
             window=window,
         )
-        kind = "attention" if window is None else "attention_sliding"
-        name = kind if len(run.groups) == 1 else f"{kind}_{group.phase}"
+        phase = "" if len(run.groups) == 1 else f"_{group.phase}"
+        name = f"attention{phase}" if window is None else f"attention{phase}_sliding"
         rows.append(Kernel(name, label, work))
     return rows
 
