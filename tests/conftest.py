@@ -8,7 +8,20 @@ from typing import Any, NamedTuple
 
 import pytest
 
+import roofline as rl
 from roofline.cli import run
+
+
+@pytest.fixture
+def h100() -> rl.Device:
+    """The device of the published figures."""
+    return rl.Device.load("h100-sxm")
+
+
+@pytest.fixture
+def qwen() -> rl.Model:
+    """The model of the published figures."""
+    return rl.Model.load("Qwen3-8B")
 
 
 class Answer(NamedTuple):

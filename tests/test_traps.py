@@ -9,16 +9,6 @@ import roofline as rl
 GIB = 2**30
 
 
-@pytest.fixture
-def h100() -> rl.Device:
-    return rl.Device.load("h100-sxm")
-
-
-@pytest.fixture
-def qwen() -> rl.Model:
-    return rl.Model.load("Qwen3-8B")
-
-
 def test_grouped_queries_are_counted(qwen, h100):
     """64 sequences at 8k hold 72 GiB of cache, not the 288 of 32 KV heads."""
     held = rl.memory(rl.predict(qwen, h100, rl.Workload.decode(64)))

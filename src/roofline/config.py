@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -54,6 +55,8 @@ _UNCOUNTED = (
     ("an encoder", ("is_encoder_decoder", "encoder_layers", "decoder_layers", "vision_config", "audio_config")),
     ("more than one norm or cache a layer", ("num_kv_shared_layers", "hidden_size_per_layer_input", "layer_configs")),
 )
+
+NO_KV_HEADS = "The file names no KV heads: counted as many as attention heads"
 
 _LARGEST = 1 << 48
 LARGEST_FILE = 4 * MIB
@@ -158,8 +161,6 @@ def read(keys: Mapping[str, Any], name: str, source: str, sources: Mapping[str, 
 
     `name` is what to call it; `source` the file's name for messages; `sources` its provenance.
     """
-    from dataclasses import replace
-
     from roofline.families import family_of
 
     config = Config(keys, source)

@@ -39,10 +39,9 @@ _HELP: Mapping[tuple[str, str], str] = {
     (GEMMS, "compute"): (
         "Fewer FLOPs or a faster rate can help them; more bandwidth, or smaller weights at the same rate, cannot"
     ),
-    (
-        ATTENTION,
-        "compute",
-    ): "Fewer new tokens or a faster rate can help it; more bandwidth or a smaller KV cache cannot",
+    (ATTENTION, "compute"): (
+        "Fewer new tokens or a faster rate can help it; more bandwidth or a smaller KV cache cannot"
+    ),
     (SMALL, "memory"): "Folding them into their neighbours (--fused) can help them; a higher compute peak cannot",
     (SMALL, "compute"): "Fewer rows can help them; folding them into their neighbours (--fused) moves bytes only",
     (COPIES, "memory"): "Fewer bytes can help them; a higher compute peak cannot",

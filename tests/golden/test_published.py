@@ -97,16 +97,6 @@ def test_prefill(roofline, row):
     )
 
 
-@pytest.fixture
-def h100() -> rl.Device:
-    return rl.Device.load("h100-sxm")
-
-
-@pytest.fixture
-def qwen() -> rl.Model:
-    return rl.Model.load("Qwen3-8B")
-
-
 def test_bandwidth_ratio_of_h200_to_h100(h100):
     """R5: 1.432 times."""
     assert rl.Device.load("h200-sxm").bandwidth / h100.bandwidth == pytest.approx(1.432, rel=0.001)

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 
 import pytest
+
+import roofline as rl
 
 COMMANDS = [
     ["predict", "qwen3-8b", "--device", "h100-sxm"],
@@ -96,3 +99,17 @@ def test_what_does_not_fit_is_marked(roofline):
     assert "Does not fit: 87.28 GiB of 79.33 GiB (as the driver reports it)" in answer.out
     assert "Largest batch at this context: 56" in answer.out
     assert "lm_head" in answer.out
+
+
+def test_a_pass_that_fits_to_the_byte_fits(roofline, tmp_path):
+    """A prefill from nothing on a device of just its size: it fits, and no token more was cached before."""
+    needs = roofline("predict", "qwen3-0.6b", "--device", "h100-sxm", "--phase", "prefill", "--json").json["memory"]
+    text = (Path(rl.__file__).parent / "data" / "devices" / "h100-sxm.toml").read_text("utf-8")
+    own = tmp_path / "box.toml"
+    own.write_text(text.replace('"85176483840 B"', f'"{needs["total_bytes"]} B"'), "utf-8")
+    answer = roofline("predict", "qwen3-0.6b", "--device", own, "--phase", "prefill")
+
+    assert answer.code == 0
+    assert "Largest batch at this context: 1. Longest context before the new tokens at this batch: 0" in " ".join(
+        answer.out.split()
+    )

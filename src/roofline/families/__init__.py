@@ -60,6 +60,9 @@ def family_of(config: Config) -> Reader:
 
 
 def _like_llama(config: Config) -> Reader:
+    """Llama's reader for a config of an unknown family, with notes of what that takes for granted."""
+    from roofline.config import NO_KV_HEADS
+
     name = shown(config.keys.get("model_type"), 40)
     strange = _strange(config)
     if strange:
@@ -71,7 +74,7 @@ def _like_llama(config: Config) -> Reader:
         f"model_type {name} is not known here: read as a decoder with RMSNorm, a gated MLP, "
         "rotary positions and no biases but where a key says so"
     )
-    config.note_absent("kv_heads", "The file names no KV heads: counted as many as attention heads")
+    config.note_absent("kv_heads", NO_KV_HEADS)
     config.note_absent("tie_word_embeddings", "The file does not tie the embedding to lm_head: counted as two tables")
     return FAMILIES["llama"]
 

@@ -15,7 +15,6 @@ from roofline.parts.mlp import Mlp
 from roofline.shard import Axis
 
 MOST_LAYERS = 10_000
-NO_KV_HEADS = "The file names no KV heads: counted as many as attention heads"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
 """Gemma 1: Llama's layers with an explicit head_dim and tied embeddings."""
 
-from roofline.config import Config
+from roofline.config import NO_KV_HEADS, Config
 from roofline.families import family
-from roofline.families.dense import NO_KV_HEADS, Traits, decoder
+from roofline.families.dense import Traits, decoder
 from roofline.model import Model
 
 

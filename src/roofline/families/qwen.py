@@ -1,8 +1,8 @@
 """Qwen 2 and 3: biases on QKV in the one, a norm on each head of q and k in the other."""
 
-from roofline.config import Config
+from roofline.config import NO_KV_HEADS, Config
 from roofline.families import family
-from roofline.families.dense import NO_KV_HEADS, Traits, decoder
+from roofline.families.dense import Traits, decoder
 from roofline.model import Model
 
 

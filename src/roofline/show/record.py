@@ -15,7 +15,6 @@ from roofline.ledger import Ledger, Total
 from roofline.model import Model
 from roofline.shard import Shard
 from roofline.show.schema import (
-    ConflictRecord,
     DeviceRecord,
     DevicesRecord,
     EfficiencyRecord,
@@ -27,7 +26,6 @@ from roofline.show.schema import (
     ModelsRecord,
     NamedDevice,
     NamedModel,
-    ParametersRecord,
     Resource,
     RowsRecord,
     SourceRecord,
@@ -52,7 +50,7 @@ def ledger_record(ledger: Ledger) -> dict[str, Any]:
     return _plain(
         LedgerRecord(
             schema="roofline.ledger/1",
-            model=NamedModel(ledger.model.name, _parameters(ledger.model)),
+            model=NamedModel(ledger.model.name, ledger.model.parameters()),
             device=NamedDevice(ledger.device.id, ledger.device.name),
             workload=_workload(ledger),
             time_model=TimeModel(
@@ -65,13 +63,6 @@ def ledger_record(ledger: Ledger) -> dict[str, Any]:
             assumptions=list(ledger.assumptions),
             sources=Sources(dict(ledger.model.sources), _figures(ledger.device, _used(ledger))),
         )
-    )
-
-
-def _parameters(model: Model) -> ParametersRecord:
-    counted = model.parameters()
-    return ParametersRecord(
-        counted.total, counted.active, counted.text, counted.vision, counted.embedding, counted.experts
     )
 
 
@@ -212,7 +203,7 @@ def _device(device: Device) -> DeviceRecord:
         ridge={rate: device.ridge_point(rate) for rate in device.peak},
         aliases=list(device.aliases),
         sources=_figures(device, tuple(device.figures)),
-        conflicts=[ConflictRecord(each.field, list(each.values), each.verdict) for each in device.conflicts],
+        conflicts=list(device.conflicts),
         notes=list(device.notes),
     )
 
@@ -233,7 +224,7 @@ def model_record(model: Model) -> dict[str, Any]:
         ModelRecord(
             schema="roofline.model/1",
             name=model.name,
-            parameters=_parameters(model),
+            parameters=model.parameters(),
             layers=model.layers,
             kv_bytes_per_token=_kv_per_token(model),
             weight_bytes=cast(int, model.weight_bytes(Precision(), Shard())),
@@ -247,6 +238,6 @@ def model_record(model: Model) -> dict[str, Any]:
 def models_record(models: Sequence[tuple[str, Model]]) -> dict[str, Any]:
     """The built-in models, a line each."""
     lines = [
-        ModelLine(ident, model.name, _parameters(model), model.layers, _kv_per_token(model)) for ident, model in models
+        ModelLine(ident, model.name, model.parameters(), model.layers, _kv_per_token(model)) for ident, model in models
     ]
     return _plain(ModelsRecord("roofline.models/1", lines))

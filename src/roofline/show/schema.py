@@ -6,25 +6,17 @@ from typing import Any, Literal
 
 import msgspec
 
+from roofline.device import Conflict
+from roofline.model import Parameters
+
 Resource = Literal["compute", "memory", "link", "launch"]
-
-
-class ParametersRecord(msgspec.Struct):
-    """Exact parameter counts."""
-
-    total: int
-    active: int
-    text: int
-    vision: int
-    embedding: int
-    experts: int
 
 
 class NamedModel(msgspec.Struct):
     """The model of a ledger."""
 
     name: str
-    parameters: ParametersRecord
+    parameters: Parameters
 
 
 class NamedDevice(msgspec.Struct):
@@ -165,7 +157,7 @@ class ModelRecord(msgspec.Struct):
 
     schema: Literal["roofline.model/1"]
     name: str
-    parameters: ParametersRecord
+    parameters: Parameters
     layers: int
     kv_bytes_per_token: int
     weight_bytes: int
@@ -179,7 +171,7 @@ class ModelLine(msgspec.Struct):
 
     id: str
     name: str
-    parameters: ParametersRecord
+    parameters: Parameters
     layers: int
     kv_bytes_per_token: int
 
@@ -189,14 +181,6 @@ class ModelsRecord(msgspec.Struct):
 
     schema: Literal["roofline.models/1"]
     models: list[ModelLine]
-
-
-class ConflictRecord(msgspec.Struct):
-    """Sources that disagree."""
-
-    field: str
-    values: list[str]
-    verdict: str
 
 
 class DeviceRecord(msgspec.Struct):
@@ -213,7 +197,7 @@ class DeviceRecord(msgspec.Struct):
     ridge: dict[str, float]
     aliases: list[str]
     sources: dict[str, SourceRecord]
-    conflicts: list[ConflictRecord]
+    conflicts: list[Conflict]
     notes: list[str]
 
 

@@ -218,7 +218,7 @@ def _largest(ledger: Ledger, held: Memory) -> str:
 
 
 def _longest(ledger: Ledger, held: Memory) -> str:
-    if held.max_context == 0:
+    if held.max_context == 0 and not held.fits:
         return "No context fits."
     most = ledger.model.max_positions
     named = f" (the config names {most:,})" if most and (held.max_context is None or held.max_context > most) else ""
