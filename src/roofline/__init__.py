@@ -11,6 +11,7 @@ from roofline import collectives, ops
 from roofline.bound import Bound, Point, place
 from roofline.capacity import Memory, memory
 from roofline.cost import Cost, Work
+from roofline.crossing import crossovers
 from roofline.device import Device, Topology
 from roofline.errors import RooflineError
 from roofline.ledger import Ledger, predict
@@ -33,6 +34,7 @@ __all__ = [
     "Work",
     "Workload",
     "collectives",
+    "crossovers",
     "memory",
     "ops",
     "place",

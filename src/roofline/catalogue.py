@@ -9,12 +9,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from roofline import config as configs
 from roofline.device import Device
 from roofline.devicefile import device_from
-from roofline.errors import ConfigError, DataError, UnknownName, shown
+from roofline.errors import BadValue, ConfigError, DataError, UnknownName, shown
 from roofline.files import exists, home, printable, read_text
 from roofline.model import Block, Model
 from roofline.parts.attention import BareAttention
@@ -83,21 +83,49 @@ def devices() -> list[Device]:
     return list(_devices())
 
 
-def load_model(name: str | os.PathLike[str] | Mapping[str, Any]) -> Model:
-    """The model of that name, Hub id, folder, config.json or dict of one.
+class Found(NamedTuple):
+    """A config.json that was found: its keys, what to call the model, the file's name, and its provenance."""
+
+    keys: Mapping[str, Any]
+    name: str
+    where: str
+    sources: Mapping[str, str] | None = None
+
+
+def load_model(name: str | os.PathLike[str] | Mapping[str, Any], change: Mapping[str, str] | None = None) -> Model:
+    """The model of that name, Hub id, folder, config.json or dict of one; with these fields of its config changed.
 
     Tried in this order: a dict's keys; an existing file or folder; a built-in name; the Hugging Face
     Hub for a name with an owner (`owner/name`). Raises UnknownName or ConfigError.
     """
+    found = _find_model(name)
+    if isinstance(found, Model):
+        if change:
+            fields = ", ".join(change)
+            raise BadValue(
+                f"{found.name} is weights only and has no config, so no field {fields} to set. Name a model."
+            )
+        return found
+    if not change:
+        return configs.read(*found)
+    from roofline.hypothetical import changed_config
+
+    keys, notes = changed_config(found.keys, change, found.where)
+    changed = configs.read(keys, *found[1:])
+    return replace(changed, assumptions=(*notes, *changed.assumptions))
+
+
+def _find_model(name: str | os.PathLike[str] | Mapping[str, Any]) -> Found | Model:
+    """A config.json by name, or a model that has none."""
     if isinstance(name, Mapping):
-        return configs.read(name, "model", "config")
+        return Found(name, "model", "config")
     text = _text(name, "model")
     path = Path(text)
     if text and exists(path):
         return _from_path(path)
     found = _built_in_id(text.strip().lower())
     if found is not None:
-        return _model_from(found)
+        return _built_in_model(found)
     bulk = re.fullmatch(r"(\d{1,6}(?:\.\d{1,6})?)b", text.strip().lower())
     if bulk:
         return _bulk(text.strip(), int(float(bulk[1]) * GIGA))
@@ -109,17 +137,17 @@ def load_model(name: str | os.PathLike[str] | Mapping[str, Any]) -> Model:
         from roofline import hub  # brings logging and threads, which no other model needs
 
         keys, sources = hub.config(text)
-        return configs.read(keys, text, f"{text}/config.json", sources)
+        return Found(keys, text, f"{text}/config.json", sources)
     see = "See: roofline models; or name a config.json, its folder, or a Hugging Face id (owner/name)."
     raise UnknownName.of("model", text, model_ids(), see)
 
 
-def _from_path(path: Path) -> Model:
+def _from_path(path: Path) -> Found:
     inside = path / "config.json" if home(path).is_dir() else path
     if not exists(inside):
         raise ConfigError(f"The folder {printable(path)} has no config.json. Name the folder of a model, or its file.")
     name = inside.parent.name if inside.name == "config.json" else inside.stem
-    return configs.read(configs.load(inside), _unicode(name or "model"), printable(path))
+    return Found(configs.load(inside), _unicode(name or "model"), printable(path))
 
 
 def _unicode(name: str) -> str:
@@ -145,11 +173,16 @@ def _model_table(ident: str) -> Mapping[str, Any]:
 
 
 def _model_from(ident: str) -> Model:
+    found = _built_in_model(ident)
+    return found if isinstance(found, Model) else configs.read(*found)
+
+
+def _built_in_model(ident: str) -> Found | Model:
     """A built-in model: the keys of a config.json, or an abstract one."""
     table = _model_table(ident)
     sources = {"config": str(table["source"])}
     if "config" in table:
-        return configs.read(table["config"], str(table["name"]), f"{ident}.toml", sources)
+        return Found(table["config"], str(table["name"]), f"{ident}.toml", sources)
     shape = table["abstract"]
     bulk = Bulk(int(shape["parameters"]))
     layers = tuple(range(int(shape.get("layers", 1))))

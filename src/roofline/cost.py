@@ -17,7 +17,8 @@ class Cost:
     """FLOPs by rate, memory bytes by role, link bytes by link, steps on the link, launches.
 
     Roles: `weights`, `kv` (cache read), `activations` (everything else read or written), `output`
-    (what the pass is run for: its logits). Costs add, and multiply by a number of calls.
+    (what the pass is run for: its logits), `scores` (of attention that does not tile them). Costs add,
+    and multiply by a number of calls.
     """
 
     flops: Mapping[str, Num] = field(default_factory=lambda: _NONE)

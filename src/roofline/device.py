@@ -22,7 +22,7 @@ class Figure:
     """One figure of a data file: its value in base SI units, how sure it is, and where it is from.
 
     `status`: verified (read in the vendor's document), quoted (a vendor's row quoted by another),
-    catalogue (third-party table), derived (`note` has the formula), announced, measured.
+    catalogue (third-party table), derived (`note` has the formula), announced, measured, hypothetical (a what-if).
     """
 
     value: float
@@ -120,8 +120,29 @@ class Device:
     def derated(self, bandwidth: float = 1.0, compute: float = 1.0) -> Device:
         """The same device at these shares of its bandwidth and of every peak (0 < share <= 1)."""
         check_shares(bandwidth, compute)
+        return self.scaled(bandwidth, compute)
+
+    def scaled(self, bandwidth: float = 1.0, compute: float = 1.0, link: float = 1.0) -> Device:
+        """A hypothetical device: this one with its bandwidth, every peak and every link times these factors.
+
+        Its figures say so: status "hypothetical", the factor in the note. Raises BadValue for a factor that
+        leaves no finite supply above zero.
+        """
         peak = {rate: value * compute for rate, value in self.peak.items()}
-        return replace(self, peak=peak, bandwidth=self.bandwidth * bandwidth)
+        links = tuple(replace(each, bandwidth=each.bandwidth * link) for each in self.links)
+        changed = replace(self, peak=peak, bandwidth=self.bandwidth * bandwidth, links=links)
+        factors = {"memory.bandwidth": bandwidth, **{f"peak.{rate}": compute for rate in peak}}
+        factors |= {f"link.{each.name}.bandwidth": link for each in links}
+        figures = {
+            key: _times(figure, factors.get(key, 1.0)) if factors.get(key, 1.0) != 1.0 else figure
+            for key, figure in self.figures.items()
+        }
+        return replace(changed, figures=figures)
+
+
+def _times(figure: Figure, factor: float) -> Figure:
+    """A figure times a factor, which is no longer the source's."""
+    return Figure(figure.value * factor, "hypothetical", figure.source, f"{factor:g} times the source's figure")
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from roofline.assumptions import assumptions
 from roofline.bound import Bound, Point, bound, place
@@ -19,6 +19,9 @@ from roofline.num import Num
 from roofline.parts.base import Pass
 from roofline.shard import Shard
 from roofline.workload import Precision, Workload
+
+if TYPE_CHECKING:
+    from roofline.levers import Lever
 
 _COMPULSORY = ("weights", "kv", "output")
 
@@ -145,6 +148,13 @@ class Ledger:
     def assumptions(self) -> tuple[str, ...]:
         """What the numbers take for granted, in sentences."""
         return assumptions(self)
+
+    @cached_property
+    def levers(self) -> tuple[Lever, ...]:
+        """What would help and by how much, the largest gain first, and what would not; of a scalar ledger."""
+        from roofline.levers import levers
+
+        return levers(self)
 
     def to_dict(self) -> dict[str, Any]:
         """The ledger as JSON types, schema `roofline.ledger/1`."""

@@ -154,6 +154,20 @@ class Expr:
 
         return walk(self)
 
+    def at(self, **values: Num) -> Expr:
+        """The formula that holds at these values: of each choice (where, max, min) the branch that they take."""
+        if self.op in ("var", "const"):
+            return self
+        if self.op == "where":
+            condition, a, b = self.args
+            return (a if condition.evaluate(**values) else b).at(**values)
+        if self.op in ("max", "min"):
+            chosen = self.evaluate(**values)
+            return next(each for each in self.args if each.evaluate(**values) == chosen).at(**values)
+        args = tuple(each.at(**values) for each in self.args)
+        # Through the operators, which fold zeros and ones away.
+        return _lift(_INFIX[self.op][1](*args)) if self.op in _INFIX else Expr(self.op, args)
+
     def __str__(self) -> str:
         return self._text()[0]
 

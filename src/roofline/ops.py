@@ -189,6 +189,38 @@ def attention(
     return Work("attention", dims, Cost({compute: 4 * sequences * heads * head_dim * pairs}, memory))
 
 
+@op("attention-math")
+def attention_math(
+    *,
+    sequences: Num,
+    new: Num,
+    context: Num,
+    heads: Num,
+    kv_heads: Num,
+    head_dim: Num,
+    kv: Storage = "bf16",
+    activations: Storage = "bf16",
+    compute: str = "bf16",
+) -> Work:
+    """softmax(q·Kᵀ)·V with its scores in memory, as three kernels: GEMM, softmax, GEMM.
+
+    Every score is computed, those that a causal mask then hides too: flops = 4 · sequences · heads · head_dim ·
+    new · seen, and 5 an element for the softmax. The scores [sequences, heads, new, seen] are written, read and
+    written by the softmax, and read again; q, K, V and y move as in `attention`. Dao et al. 2022, algorithm 0.
+    """
+    seen, tokens = positions(new, context), sequences * new
+    cache, a = dtype(kv), dtype(activations)
+    scores = sequences * heads * new * seen
+    memory = {
+        "kv": cache.matrix(2 * sequences * seen * kv_heads, head_dim),
+        "activations": a.matrix(2 * tokens * heads, head_dim) + cache.matrix(2 * tokens * kv_heads, head_dim),
+        "scores": a.of(4 * scores),
+    }
+    dims = {"sequences": sequences, "new": new, "context": context, "heads": heads}
+    dims |= {"kv_heads": kv_heads, "head_dim": head_dim}
+    return Work("attention-math", dims, Cost({compute: 4 * scores * head_dim, VECTOR: 5 * scores}, memory, launches=3))
+
+
 @op("norm")
 def norm(
     *,

@@ -1,4 +1,4 @@
-"""The verdict in a sentence: what bounds the pass, by which number, and what can and cannot help."""
+"""The verdict in a sentence: what bounds the pass, by which number, and what else weighs."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ WIRE = "the collectives"
 SUBJECTS: Mapping[str, str] = {
     "linear": GEMMS,
     "attention": ATTENTION,
+    "attention-math": ATTENTION,
     "norm": SMALL,
     "activation": SMALL,
     "rope": SMALL,
@@ -30,27 +31,6 @@ SUBJECTS: Mapping[str, str] = {
     "send": WIRE,
 }
 
-# (subject, resource) -> what can and cannot move these kernels, by the formulas of their operations.
-_HELP: Mapping[tuple[str, str], str] = {
-    (GEMMS, "memory"): (
-        "Each weight is read once for all rows: a bigger batch raises the intensity, smaller weights cut the "
-        "bytes; a higher compute peak cannot help them"
-    ),
-    (GEMMS, "compute"): (
-        "Fewer FLOPs or a faster rate can help them; more bandwidth, or smaller weights at the same rate, cannot"
-    ),
-    (ATTENTION, "compute"): (
-        "Fewer new tokens or a faster rate can help it; more bandwidth or a smaller KV cache cannot"
-    ),
-    (SMALL, "memory"): "Folding them into their neighbours (--fused) can help them; a higher compute peak cannot",
-    (SMALL, "compute"): "Fewer rows can help them; folding them into their neighbours (--fused) moves bytes only",
-    (COPIES, "memory"): "Fewer bytes can help them; a higher compute peak cannot",
-    (WIRE, "link"): "A faster link or fewer ranks can help them; more bandwidth or compute on the device cannot",
-    (WIRE, "memory"): "A faster memory or fewer ranks can help them; a faster link cannot",
-}
-_DECODE = "A bigger batch cannot help this kernel; a smaller KV dtype or a shorter context can"
-_WINDOW = "Its window is full: a bigger batch or another context cannot help this kernel; a smaller KV dtype can"
-_PREFILL = "More new tokens on the same cache raise its intensity; a smaller KV dtype cuts the bytes"
 _SECOND = 0.2
 
 
@@ -65,7 +45,7 @@ class Share(NamedTuple):
 
 
 def verdict(ledger: Ledger) -> str:
-    """A few sentences on a scalar ledger at its bound: its resource and largest subject, levers, what else weighs."""
+    """A few sentences on a scalar ledger at its bound: its resource and largest subject, and what else weighs."""
     shares = _shares(ledger)
     first = next(each for each in shares if each.resource == ledger.total.bound)
     takes = "takes" if first.subject == ATTENTION else "take"
@@ -73,7 +53,7 @@ def verdict(ledger: Ledger) -> str:
     if first.resource in ("memory", "compute"):
         ridge = significant(ledger.device.ridge_point(ledger.precision.compute))
         said += f" at {_intensity(first)}; the ridge is at {ridge}"
-    return f"{said}. {_levers(first)}.{_besides(shares, first)}"
+    return f"{said}.{_besides(shares, first)}"
 
 
 def _shares(ledger: Ledger) -> list[Share]:
@@ -96,19 +76,6 @@ def _besides(shares: list[Share], first: Share) -> str:
         return ""
     names = {"compute": "Compute", "memory": "Memory", "link": "The link", "launch": "Launching"}
     return f" {names[other.resource]} bounds {other.name}, another {percent(other.share)}."
-
-
-def _levers(first: Share) -> str:
-    known = _HELP.get((first.subject, first.resource))
-    if known is not None:
-        return known
-    if first.subject != ATTENTION:
-        return "Fewer or larger kernels can help"
-    dims = first.points[0].work.dims
-    if dims["new"] != 1:
-        return _PREFILL
-    window, context = dims.get("window"), dims["context"]
-    return _WINDOW if window is not None and cast(int, context) > cast(int, window) else _DECODE
 
 
 def _intensity(share: Share) -> str:

@@ -1,18 +1,26 @@
-"""How options are written: counts, lengths, shares. Each error names the option."""
+"""How options are written: counts, lengths, shares, and a whole pass. Each error names the option."""
 
 from __future__ import annotations
 
 import json
 import sys
 from collections.abc import Callable, Sequence
-from typing import Annotated, Any
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from cyclopts import Parameter, Token
+from cyclopts import App, Parameter, Token
 
 from roofline import units
-from roofline.errors import BadValue, shown
-from roofline.shard import MOST_RANKS
-from roofline.workload import MOST, size
+from roofline.catalogue import load_device, load_model
+from roofline.errors import BadValue, UnknownName, shown
+from roofline.ledger import predict
+from roofline.shard import MOST_RANKS, Shard
+from roofline.workload import MOST, Precision, Workload, size
+
+if TYPE_CHECKING:
+    from roofline.device import Device
+    from roofline.ledger import Ledger
+    from roofline.model import Model
 
 
 def _option(convert: Callable[[str, str], Any]) -> Parameter:
@@ -62,3 +70,172 @@ Ranks = Annotated[int, _sized(units.count, 1, MOST_RANKS)]
 def print_json(record: dict[str, Any]) -> None:
     """One JSON object on standard output."""
     sys.stdout.write(json.dumps(record, indent=1, allow_nan=False) + "\n")
+
+
+def print_text(written: str) -> None:
+    """Text on standard output, as it is: a script or a file."""
+    sys.stdout.write(written)
+
+
+_ROWS = Parameter(group="Rows", negative=())
+_FORMATS = Parameter(group="Formats", negative=())
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """A pass on a device as options describe it.
+
+    Parameters
+    ----------
+    device
+        A device id (roofline devices) or a device's TOML file.
+    phase
+        decode: one new token a sequence. prefill: many.
+    sequences
+        Sequences in the pass.
+    new_tokens
+        New tokens of each sequence; 1 in decode, 2048 in prefill. 8k is 8192.
+    context
+        In decode the tokens that the new one attends to, itself among them; 8k. In prefill, and
+        before several new tokens, those cached already; 0.
+    logits
+        Of a prefill: of the last position, or of all.
+    prefill_sequences
+        Prefill rows beside the decode rows (chunked prefill): their sequences.
+    prefill_tokens
+        New tokens of each of these; 2048.
+    prefill_context
+        Tokens cached before them; 0.
+    weights
+        Format of every weight matrix, as bf16, fp8, int4, int4-g128, mxfp4, nvfp4.
+    kv
+        Format of the KV cache.
+    activations
+        Format of the activations.
+    compute
+        Rate that GEMMs and attention run at, as bf16, fp8, int8, tf32.
+    tp
+        Ranks of tensor parallelism.
+    efficiency
+        BANDWIDTH/COMPUTE, as 0.80/0.75: times at these shares of bandwidth and peak.
+    fused
+        Fold the small kernels into the kernels beside them.
+    set
+        What if: FIELD=VALUE of the device or the model, as device.peak.bf16=2PFLOP/s, device.bandwidth=x2,
+        model.kv_heads=1.
+    """
+
+    device: str
+    phase: Annotated[Literal["decode", "prefill"], _ROWS] = "decode"
+    sequences: Annotated[Sequences, _ROWS] = 1
+    new_tokens: Annotated[Tokens | None, _ROWS] = None
+    context: Annotated[Context | None, _ROWS] = None
+    logits: Annotated[Literal["last", "all"], _ROWS] = "last"
+    prefill_sequences: Annotated[Sequences | None, _ROWS] = None
+    prefill_tokens: Annotated[Tokens | None, _ROWS] = None
+    prefill_context: Annotated[Context | None, _ROWS] = None
+    weights: Annotated[str, _FORMATS] = "bf16"
+    kv: Annotated[str, _FORMATS] = "bf16"
+    activations: Annotated[str, _FORMATS] = "bf16"
+    compute: Annotated[str, _FORMATS] = "bf16"
+    tp: Ranks = 1
+    efficiency: Annotated[str | None, Parameter(allow_leading_hyphen=True, negative=())] = None
+    fused: Annotated[bool, Parameter(negative=())] = False
+    set: Annotated[list[str], Parameter(consume_multiple=True, negative=())] = field(default_factory=list[str])
+
+    def against(self, text: str) -> Setting:
+        """This setting on another device, or with the changes "FIELD=VALUE ..."; raises BadValue or UnknownName."""
+        words = text.split()
+        if not words:
+            raise BadValue('--against names nothing. Write a device, or changes as "weights=fp8 device.bandwidth=x2".')
+        if len(words) == 1 and "=" not in words[0]:
+            kept = [each for each in self.set if not each.startswith("device.")]
+            return replace(self, device=words[0], set=kept)
+        changed = [each for each in words if each.startswith(("device.", "model."))]
+        options = [each for each in words if each not in changed]
+        return replace(self, **_parsed(options), set=[*self.set, *changed])
+
+    def models(self, name: str) -> Model:
+        """The model of that name with its changed fields."""
+        return load_model(name, self._changes[1])
+
+    @property
+    def devices(self) -> Device:
+        """The device with its changed fields."""
+        found = load_device(self.device)
+        if not self.set:
+            return found
+        from roofline.hypothetical import changed_device
+
+        return changed_device(found, self._changes[0])
+
+    @property
+    def _changes(self) -> tuple[dict[str, str], dict[str, str]]:
+        if not self.set:
+            return {}, {}
+        from roofline.hypothetical import changes
+
+        return changes(self.set)
+
+    @property
+    def precision(self) -> Precision:
+        """The formats."""
+        return Precision(self.weights, self.kv, self.activations, self.compute)
+
+    @property
+    def workload(self) -> Workload:
+        """The pass that the options describe, with the defaults of its phase; raises BadValue."""
+        beside = (self.prefill_sequences, self.prefill_tokens, self.prefill_context)
+        new, context = self.new_tokens, self.context
+        if self.phase == "prefill":
+            if any(each is not None for each in beside):
+                raise BadValue(
+                    "--prefill-sequences and its kin add prefill rows to a decode pass. Leave --phase at decode."
+                )
+            return Workload.prefill(self.sequences, 2048 if new is None else new, context or 0, self.logits)
+        decode = Workload.decode(self.sequences, 8192 if context is None else context, 1 if new is None else new)
+        if all(each is None for each in beside):
+            return decode
+        count, tokens, cached = beside
+        chunk = Workload.prefill(
+            1 if count is None else count, 2048 if tokens is None else tokens, cached or 0, self.logits
+        )
+        return Workload.mixed(decode, chunk)
+
+    def ledger(self, model: str) -> Ledger:
+        """The ledger of the model in this setting."""
+        return predict(
+            self.models(model),
+            self.devices,
+            self.workload,
+            self.precision,
+            shard=Shard(self.tp),
+            efficiency=efficiency(self.efficiency),
+            fused=self.fused,
+        )
+
+
+def _parsed(words: list[str]) -> dict[str, Any]:
+    """Options written as FIELD=VALUE, read as the command line reads them; raises BadValue or UnknownName."""
+    known = {each.name: each for each in fields(Setting) if each.name != "set"}
+    arguments: list[str] = ["--device", "none"]
+    names: list[str] = []
+    for word in words:
+        name, equals, value = word.partition("=")
+        name = name.strip("-").replace("-", "_")
+        if not equals:
+            raise BadValue(f"--against: {shown(word)} changes nothing. Write FIELD=VALUE, as weights=fp8.")
+        if name not in known:
+            raise UnknownName.of("field", name, [*known, "device.FIELD", "model.FIELD"])
+        option = f"--{name.replace('_', '-')}"
+        arguments += [f"{option}={value}"]
+        names.append(name)
+    reader = App()
+
+    @reader.default
+    def read(*, setting: Setting) -> Setting:  # pyright: ignore[reportUnusedFunction]
+        return setting
+
+    found = reader(arguments, exit_on_error=False, print_error=False, result_action="return_value")
+    return {name: getattr(found, name) for name in names}

@@ -7,25 +7,38 @@ from typing import Any, Literal, cast
 
 import msgspec
 
+from roofline.byhand import ByHand
 from roofline.capacity import memory
 from roofline.catalogue import source_titles
+from roofline.comparison import Comparison, Measured, Price
+from roofline.crossing import Crossovers
 from roofline.device import Device, Figure
 from roofline.errors import BadValue
 from roofline.ledger import Ledger, Total
 from roofline.model import Model
 from roofline.shard import Shard
 from roofline.show.schema import (
+    AgainstRecord,
+    CrossoverRecord,
+    CrossoversRecord,
     DeviceRecord,
     DevicesRecord,
     EfficiencyRecord,
     KernelRecord,
     LedgerRecord,
+    LeverRecord,
+    MeasuredRecord,
     MemoryRecord,
     ModelLine,
     ModelRecord,
     ModelsRecord,
     NamedDevice,
     NamedModel,
+    OpRecord,
+    OpsRecord,
+    PriceRecord,
+    RatioRecord,
+    ReachRecord,
     Resource,
     RowsRecord,
     SourceRecord,
@@ -42,27 +55,109 @@ def _plain(record: msgspec.Struct) -> dict[str, Any]:
     return cast(dict[str, Any], msgspec.to_builtins(record))
 
 
-def ledger_record(ledger: Ledger) -> dict[str, Any]:
-    """A scalar ledger as JSON types; raises BadValue for one over arrays."""
+def ledger_record(
+    ledger: Ledger, against: Ledger | None = None, measured: Measured | None = None, price: Price | None = None
+) -> dict[str, Any]:
+    """A scalar ledger as JSON types, with what it stands beside; raises BadValue for one over arrays."""
+    return _plain(_ledger(ledger, against, measured, price))
+
+
+def _ledger(
+    ledger: Ledger, against: Ledger | None = None, measured: Measured | None = None, price: Price | None = None
+) -> LedgerRecord:
     if not isinstance(ledger.total.seconds, (int, float)):
         raise BadValue("A ledger over arrays is no single record. Predict one setting, or read its arrays.")
     shares = ledger.efficiency
+    return LedgerRecord(
+        schema="roofline.ledger/1",
+        model=NamedModel(ledger.model.name, ledger.model.parameters()),
+        device=NamedDevice(ledger.device.id, ledger.device.name),
+        workload=_workload(ledger),
+        time_model=TimeModel(
+            "bound" if shares is None else "derated", None if shares is None else EfficiencyRecord(*shares)
+        ),
+        verdict=verdict(ledger),
+        total=_total(ledger),
+        kernels=_kernels(ledger),
+        levers=[LeverRecord(*each) for each in ledger.levers],
+        memory=_memory(ledger),
+        assumptions=list(ledger.assumptions),
+        sources=Sources(dict(ledger.model.sources), _figures(ledger.device, _used(ledger))),
+        measured=None if measured is None else _measured(measured),
+        price=None if price is None else PriceRecord(*price),
+        against=None if against is None else _against(Comparison(ledger, against)),
+    )
+
+
+def _measured(measured: Measured) -> MeasuredRecord:
+    found = measured.reach
+    reach = None if found is None else ReachRecord(*found)
+    return MeasuredRecord(*measured[:3], reach, measured.sentence)
+
+
+def _against(pair: Comparison) -> AgainstRecord:
+    rows = [RatioRecord(row.name, row.seconds, row.against, row.ratio, row.against - row.seconds) for row in pair.rows]
+    return AgainstRecord(_ledger(pair.against), pair.speed, rows, pair.reason)
+
+
+def crossovers_record(answer: Crossovers) -> dict[str, Any]:
+    """Where the verdicts turn, as JSON types."""
+    line = answer.line
+    rows = _rows(line.workload.groups[0])
     return _plain(
-        LedgerRecord(
-            schema="roofline.ledger/1",
-            model=NamedModel(ledger.model.name, ledger.model.parameters()),
-            device=NamedDevice(ledger.device.id, ledger.device.name),
-            workload=_workload(ledger),
-            time_model=TimeModel(
-                "bound" if shares is None else "derated", None if shares is None else EfficiencyRecord(*shares)
-            ),
-            verdict=verdict(ledger),
-            total=_total(ledger),
-            kernels=_kernels(ledger),
-            memory=_memory(ledger),
-            assumptions=list(ledger.assumptions),
-            sources=Sources(dict(ledger.model.sources), _figures(ledger.device, _used(ledger))),
+        CrossoversRecord(
+            schema="roofline.crossover/1",
+            model=NamedModel(line.model.name, line.model.parameters()),
+            device=NamedDevice(line.device.id, line.device.name),
+            phase=rows.phase,
+            sequences=rows.sequences,
+            new_tokens=rows.new_tokens,
+            context=rows.context,
+            efficiency=None if answer.efficiency is None else EfficiencyRecord(*answer.efficiency),
+            ridge=answer.ridge,
+            crossovers=[CrossoverRecord(*each) for each in answer.found],
+            limit_intensity=answer.limit_intensity,
+            limit_tokens_per_second=answer.limit_tokens_per_second,
+            max_sequences=answer.max_sequences,
+            assumptions=list(line.at(1).assumptions),
         )
+    )
+
+
+def ops_record(found: ByHand, others: Sequence[ByHand]) -> dict[str, Any]:
+    """One operation by hand, as JSON types."""
+    device = found.point.device
+    named = NamedDevice(device.id, device.name)
+    notes = [*device.assumptions, *(f"The {rate} peak is unknown" for rate in found.point.bound.unknown)]
+    return _plain(OpsRecord("roofline.op/1", named, _op(found), [_op(each) for each in others], notes))
+
+
+def _op(found: ByHand) -> OpRecord:
+    work, bound, device = found.point.work, found.point.bound, found.point.device
+    seconds, flops = cast(float, bound.seconds), cast(int, work.flops)
+    peaks = {rate: device.peak.get(rate) for rate in work.cost.flops}
+    rate = max(peaks, key=lambda each: cast(float, work.cost.flops[each]), default="")
+    peak = peaks.get(rate)
+    reached = flops / seconds if seconds else None
+    return OpRecord(
+        op=work.op,
+        dims=cast("dict[str, float]", dict(work.dims)),
+        flops=flops,
+        bytes=cast(int, work.bytes),
+        memory_bytes=cast("dict[str, int]", dict(work.cost.memory)),
+        link_bytes=_whole(cast(float, work.cost.link_bytes)),
+        intensity=cast(float, work.intensity),
+        ridge=peak / device.bandwidth if peak else None,
+        compute_seconds=cast(float, bound.compute),
+        memory_seconds=cast(float, bound.memory),
+        link_seconds=cast(float, bound.link),
+        launch_seconds=cast(float, bound.launch),
+        bound_seconds=seconds,
+        no_overlap_seconds=cast(float, bound.no_overlap),
+        bound=bound.by,
+        attainable=reached if flops else None,
+        of_peak=reached / peak if reached is not None and peak and flops else None,
+        formula={what: each.text for what, each in found.formulas.items()},
     )
 
 

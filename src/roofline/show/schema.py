@@ -136,6 +136,64 @@ class Sources(msgspec.Struct):
     device: dict[str, SourceRecord]
 
 
+class LeverRecord(msgspec.Struct):
+    """One change and what it does: `gain` in tokens a second, as a share of those before."""
+
+    name: str
+    change: str
+    seconds: float
+    tokens_per_second: float
+    gain: float
+    fits: bool | None
+    ranks: int
+
+
+class ReachRecord(msgspec.Struct):
+    """Shares of their bound that such kernels reach where they were measured: quartiles."""
+
+    low: float
+    median: float
+    high: float
+    basis: str
+
+
+class MeasuredRecord(msgspec.Struct):
+    """A measured rate beside the bound."""
+
+    tokens_per_second: float
+    of_bound: float
+    of_derated: float | None
+    reach: ReachRecord | None
+    sentence: str
+
+
+class PriceRecord(msgspec.Struct):
+    """What tokens cost, in dollars."""
+
+    per_device_hour: float
+    devices: int
+    per_million_tokens: float
+
+
+class RatioRecord(msgspec.Struct):
+    """A kernel of two ledgers; `difference` is the other's seconds less this one's."""
+
+    name: str
+    seconds: float
+    against_seconds: float
+    ratio: float | None
+    difference: float
+
+
+class AgainstRecord(msgspec.Struct):
+    """A second ledger; `speed` is this one's tokens a second over the other's."""
+
+    ledger: LedgerRecord
+    speed: float
+    kernels: list[RatioRecord]
+    reason: str
+
+
 class LedgerRecord(msgspec.Struct):
     """`predict --json`."""
 
@@ -147,9 +205,77 @@ class LedgerRecord(msgspec.Struct):
     verdict: str
     total: TotalRecord
     kernels: list[KernelRecord]
+    levers: list[LeverRecord]
     memory: MemoryRecord
     assumptions: list[str]
     sources: Sources
+    measured: MeasuredRecord | None
+    price: PriceRecord | None
+    against: AgainstRecord | None
+
+
+class CrossoverRecord(msgspec.Struct):
+    """Where something turns: `value` is the first whole number at which `after` holds."""
+
+    name: str
+    axis: Literal["sequences", "new_tokens", "context"]
+    value: int | None
+    exact: float | None
+    before: str
+    after: str
+    reason: str
+
+
+class CrossoversRecord(msgspec.Struct):
+    """`crossover --json`; `limit_*` as the batch grows without end, null in prefill."""
+
+    schema: Literal["roofline.crossover/1"]
+    model: NamedModel
+    device: NamedDevice
+    phase: Literal["decode", "prefill"]
+    sequences: int
+    new_tokens: int
+    context: int
+    efficiency: EfficiencyRecord | None
+    ridge: float
+    crossovers: list[CrossoverRecord]
+    limit_intensity: float | None
+    limit_tokens_per_second: float | None
+    max_sequences: int | None
+    assumptions: list[str]
+
+
+class OpRecord(msgspec.Struct):
+    """One way to run an operation: its demand and its least times; `formula` traced from the code."""
+
+    op: str
+    dims: dict[str, float]
+    flops: int
+    bytes: int
+    memory_bytes: dict[str, int]
+    link_bytes: int
+    intensity: float
+    ridge: float | None
+    compute_seconds: float
+    memory_seconds: float
+    link_seconds: float
+    launch_seconds: float
+    bound_seconds: float
+    no_overlap_seconds: float
+    bound: Resource
+    attainable: float | None
+    of_peak: float | None
+    formula: dict[str, str]
+
+
+class OpsRecord(msgspec.Struct):
+    """`op --json`: the operation, and beside it another way to run it where there is one."""
+
+    schema: Literal["roofline.op/1"]
+    device: NamedDevice
+    work: OpRecord
+    beside: list[OpRecord]
+    assumptions: list[str]
 
 
 class ModelRecord(msgspec.Struct):
@@ -210,6 +336,8 @@ class DevicesRecord(msgspec.Struct):
 
 SCHEMAS: dict[str, type[msgspec.Struct]] = {
     "ledger-1": LedgerRecord,
+    "crossover-1": CrossoversRecord,
+    "op-1": OpsRecord,
     "model-1": ModelRecord,
     "models-1": ModelsRecord,
     "devices-1": DevicesRecord,

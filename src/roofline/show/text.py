@@ -2,97 +2,63 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Sequence
 from typing import cast
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.table import Table
-from rich.text import Text
 
 from roofline.assumptions import warnings
 from roofline.capacity import Memory
+from roofline.comparison import Measured, Price
 from roofline.device import Device
 from roofline.ledger import Ledger
+from roofline.levers import Lever
 from roofline.model import Model
 from roofline.shard import Shard
+from roofline.show.terminal import STYLES, Cell, bullets, show, table, text
 from roofline.units import GIB, GIGA, KIB, MEGA, TERA, column, gib, percent, scale, si, significant
 from roofline.verdicts import verdict
 from roofline.workload import Precision, Rows
 
-_WIDTH = 80
-_STYLES = {"memory": "cyan", "compute": "yellow", "link": "magenta", "launch": "red"}
-
-
-def console() -> Console:
-    """A console that neither highlights nor reads markup: what it prints may come from a file."""
-    # Never narrower than a table of numbers: a terminal that is wraps the line, and no digit is lost.
-    return Console(highlight=False, markup=False, emoji=False, width=max(_WIDTH, Console().width))
-
-
-def text(value: str = "", style: str = "") -> Text:
-    """Text for the terminal, which may hold names from files: control and direction characters show as escapes."""
-    return Text(
-        value if value.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in value), style
-    )
-
-
-Cell = str | Text
-
-
-def _table(heads: Sequence[tuple[str, str]], rows: Sequence[Sequence[Cell]], shrinks: int = 0, bold: int = -1) -> Table:
-    """A quiet table without a frame.
-
-    `heads` are (title, "left" or "right"); where the terminal is too narrow only column `shrinks` gives
-    way, as a number cut short is a wrong number. Row `bold` stands out.
-    """
-    cells = [[each if isinstance(each, Text) else text(each) for each in row] for row in rows]
-    widths = [max(len(title), *(row[i].cell_len for row in cells), 0) for i, (title, _) in enumerate(heads)]
-    room = console().width
-    gap = 2 if sum(widths) + 2 * (len(widths) - 1) <= room else 1
-    spare = room - sum(widths) - gap * (len(widths) - 1)
-    widths[shrinks] = max(len(heads[shrinks][0]), widths[shrinks] + min(spare, 0))
-    table = Table(box=None, pad_edge=False, padding=(0, gap, 0, 0), header_style="dim", show_edge=False)
-    for (title, side), width in zip(heads, widths, strict=True):
-        justify = "right" if side == "right" else "left"
-        table.add_column(title, justify=justify, no_wrap=True, overflow="ellipsis", width=width)
-    for index, row in enumerate(cells):
-        table.add_row(*row, style="bold" if index == bold else "")
-    return table
-
-
-def _bullets(lines: Iterable[str]) -> RenderableType:
-    table = Table.grid(padding=(0, 1, 0, 0))
-    for each in lines:
-        table.add_row(text("·", style="dim"), text(each, style="dim"))
-    return table
+__all__ = ["device_text", "devices_text", "ledger_text", "model_text", "models_text", "show", "title"]
 
 
 def _number(value: object) -> float:
     return cast(float, value)
 
 
-def ledger_text(ledger: Ledger, held: Memory) -> RenderableType:
-    """The verdict, the figures behind it, the kernels, the memory `held`, the assumptions."""
+def ledger_text(
+    ledger: Ledger, held: Memory, measured: Measured | None = None, price: Price | None = None
+) -> RenderableType:
+    """The verdict, the figures behind it, the kernels, levers, the memory `held`, the assumptions.
+
+    A measured rate and a price stand below the figures where they were given.
+    """
     notes = [text(f"Note: {each}.", "yellow") for each in warnings(ledger)]
+    asked = [text(each, "bold") for each in (*_measured(measured), *_price(price))]
     return Group(
-        text(_title(ledger), "bold"),
+        text(title(ledger), "bold"),
         *notes,
         text(),
         text(verdict(ledger)),
         text(),
         *_summary(ledger),
+        *([text(), *asked] if asked else []),
         text(),
         _kernels(ledger),
+        text(),
+        *_levers(ledger),
         text(),
         *_memory(ledger, held),
         text(),
         text("Assumptions", "bold dim"),
-        _bullets(ledger.assumptions[len(notes) :]),
+        bullets(ledger.assumptions[len(notes) :]),
     )
 
 
-def _title(ledger: Ledger) -> str:
+def title(ledger: Ledger) -> str:
+    """What a ledger is of: model, device, rows and formats."""
     rows = "; ".join(_rows(each) for each in ledger.workload.groups)
     device = f"{ledger.shard.tp} x {ledger.device.name}" if ledger.shard.tp > 1 else ledger.device.name
     return f"{ledger.model.name} on {device}: {rows}, {_formats(ledger.precision)}"
@@ -135,12 +101,12 @@ def _summary(ledger: Ledger) -> list[RenderableType]:
     if ledger.efficiency is not None:
         shares = " and ".join((f"{percent(ledger.efficiency[0])} bandwidth", f"{percent(ledger.efficiency[1])} peak"))
         lines.insert(0, ("derated", _number(total.seconds), f"at {shares}"))
-    table = Table.grid(padding=(0, 2, 0, 0))
+    grid = Table.grid(padding=(0, 2, 0, 0))
     for side in ("left", "right", "right", "left"):
-        table.add_column(justify="right" if side == "right" else "left")
+        grid.add_column(justify="right" if side == "right" else "left")
     for name, seconds, meaning in lines:
         strong = "bold" if name == lines[0][0] else ""
-        table.add_row(name, text(si(seconds, "s"), strong), text(_rate(ledger, seconds), strong), text(meaning, "dim"))
+        grid.add_row(name, text(si(seconds, "s"), strong), text(_rate(ledger, seconds), strong), text(meaning, "dim"))
     rate = ledger.precision.compute
     ridge = significant(ledger.device.ridge_point(rate))
     peak = si(ledger.device.rate(rate), "FLOP/s")
@@ -150,7 +116,7 @@ def _summary(ledger: Ledger) -> list[RenderableType]:
         f"Intensity {intensity}, ridge {ridge}: {si(_number(total.flops), 'FLOP')} over {moved}",
         f"{percent(_number(total.of_peak))} of the {peak} {rate} peak",
     )
-    return [table, text(), *(text(each) for each in lines_below)]
+    return [grid, text(), *(text(each) for each in lines_below)]
 
 
 def _rate(ledger: Ledger, seconds: float) -> str:
@@ -189,8 +155,59 @@ def _kernels(ledger: Ledger) -> RenderableType:
         *([column(times, time_scale, 5)] if derated else []),
         [f"{100 * each / whole:.1f} %" if each / whole >= 0.0005 else "<0.1 %" for each in times],
     ]
-    rows = [[text(each, style=_STYLES.get(each, "")) for each in row] for row in zip(*cells, strict=True)]
-    return _table(heads, rows, bold=times.index(max(times)))
+    rows = [[text(each, style=STYLES.get(each, "")) for each in row] for row in zip(*cells, strict=True)]
+    return table(heads, rows, bold=times.index(max(times)))
+
+
+_SHOWN = 6
+
+
+def _levers(ledger: Ledger) -> list[RenderableType]:
+    """What would help, a line each, and what would not, with the numbers of the second ledgers."""
+    good = [each for each in ledger.levers if each.helps][:_SHOWN]
+    bad = [each for each in ledger.levers if not each.helps]
+    blocks: list[RenderableType] = []
+    if good:
+        heads = [
+            ("what would help", "left"),
+            ("tokens/s", "right"),
+            ("gain", "right"),
+            ("a pass", "right"),
+            ("", "left"),
+        ]
+        rows: list[list[Cell]] = [
+            [
+                each.change,
+                significant(each.tokens_per_second, 4),
+                f"+{percent(each.gain)}",
+                si(each.seconds, "s"),
+                ", ".join(_conditions(each)),
+            ]
+            for each in good
+        ]
+        blocks.append(table(heads, rows))
+    if bad:
+        listed = ", ".join(f"{each.change} ({100 * each.gain:+.1f} %)" for each in bad)
+        blocks.append(text(f"What would not: {listed}."))
+    return blocks
+
+
+def _conditions(lever: Lever) -> Iterable[str]:
+    if lever.ranks > 1:
+        yield f"{lever.ranks} x devices"
+    if lever.fits is False:
+        yield "does not fit"
+
+
+def _measured(measured: Measured | None) -> Iterable[str]:
+    return () if measured is None else (measured.sentence,)
+
+
+def _price(price: Price | None) -> Iterable[str]:
+    if price is not None:
+        many = f" x {price.devices}" if price.devices > 1 else ""
+        cost = significant(price.per_million_tokens)
+        yield f"${cost} per million tokens at ${price.per_device_hour:g} an hour{many}."
 
 
 def _intensity(value: float) -> str:
@@ -245,7 +262,7 @@ def devices_text(devices: Sequence[Device]) -> RenderableType:
             ]
         )
     note = "bf16: the dense peak; ridge: FLOP/byte at it. One in full, with sources: roofline devices NAME"
-    return Group(_table([*heads, ("ridge", "right")], rows, shrinks=1), text(), text(note, style="dim"))
+    return Group(table([*heads, ("ridge", "right")], rows, shrinks=1), text(), text(note, style="dim"))
 
 
 def device_text(device: Device, titles: dict[str, str]) -> RenderableType:
@@ -259,20 +276,20 @@ def device_text(device: Device, titles: dict[str, str]) -> RenderableType:
         rows.append([key, _value(key, figure.value), ridge, figure.status, ", ".join(figure.source)])
         if figure.note:
             notes.append(f"{key}: {figure.note}")
-    table = _table(heads, rows, shrinks=4)
+    figures = table(heads, rows, shrinks=4)
     used = dict.fromkeys(source for figure in device.figures.values() for source in figure.source)
     blocks: list[RenderableType] = [
         text(f"{device.name} ({device.id}){f', {device.released}' if device.released else ''}", style="bold"),
         *(text(f"{line}.", style="yellow") for line in device.assumptions),
         text(),
-        table,
+        figures,
     ]
     if notes or device.notes:
-        blocks += [text(), text("Notes", style="bold dim"), _bullets((*notes, *device.notes))]
+        blocks += [text(), text("Notes", style="bold dim"), bullets((*notes, *device.notes))]
     if device.conflicts:
         lines = (f"{each.field}: {'; '.join(each.values)}. Taken: {each.verdict}" for each in device.conflicts)
-        blocks += [text(), text("Sources that disagree", style="bold dim"), _bullets(lines)]
-    blocks += [text(), text("Sources", style="bold dim"), _bullets(f"{key}: {titles.get(key, key)}" for key in used)]
+        blocks += [text(), text("Sources that disagree", style="bold dim"), bullets(lines)]
+    blocks += [text(), text("Sources", style="bold dim"), bullets(f"{key}: {titles.get(key, key)}" for key in used)]
     return Group(*blocks)
 
 
@@ -303,7 +320,7 @@ def models_text(models: Sequence[tuple[str, Model]]) -> RenderableType:
         for ident, model in models
     ]
     note = "KV cache in BF16. Any config.json, its folder or a Hugging Face id is a model too."
-    return Group(_table(heads, rows, shrinks=1), text(), text(note, style="dim"))
+    return Group(table(heads, rows, shrinks=1), text(), text(note, style="dim"))
 
 
 def _kv(model: Model) -> float:
@@ -313,9 +330,9 @@ def _kv(model: Model) -> float:
 def model_text(model: Model) -> RenderableType:
     """One model's exact counts."""
     counted = model.parameters()
-    table = Table.grid(padding=(0, 2, 0, 0))
-    table.add_column()
-    table.add_column(justify="right")
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    grid.add_column()
+    grid.add_column(justify="right")
     rows = [
         ("parameters", f"{counted.total:,}"),
         ("  token embedding", f"{counted.embedding:,}"),
@@ -327,18 +344,7 @@ def model_text(model: Model) -> RenderableType:
     if model.max_positions:
         rows.append(("positions in the config", f"{model.max_positions:,}"))
     for row in rows:
-        table.add_row(*row)
-    blocks: list[RenderableType] = [text(model.name, style="bold"), text(), table]
+        grid.add_row(*row)
+    blocks: list[RenderableType] = [text(model.name, style="bold"), text(), grid]
     notes = [*model.assumptions, *(f"{key}: {value}" for key, value in model.sources.items())]
-    return Group(*blocks, text(), _bullets(notes)) if notes else Group(*blocks)
-
-
-def show(renderable: RenderableType) -> None:
-    """Print to standard output; into a pipe without the blanks that pad a table's lines."""
-    out = console()
-    if out.is_terminal:
-        out.print(renderable)
-        return
-    with out.capture() as captured:
-        out.print(renderable)
-    sys.stdout.write("\n".join(line.rstrip() for line in captured.get().split("\n")))
+    return Group(*blocks, text(), bullets(notes)) if notes else Group(*blocks)

@@ -1,0 +1,69 @@
+"""What every table and text of the terminal is made of: 80 columns, pipes and NO_COLOR included. Names are data."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+
+from rich.console import Console, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+STYLES = {"memory": "cyan", "compute": "yellow", "link": "magenta", "launch": "red"}
+_WIDTH = 80
+
+
+def console() -> Console:
+    """A console that neither highlights nor reads markup: what it prints may come from a file."""
+    # Never narrower than a table of numbers: a terminal that is wraps the line, and no digit is lost.
+    return Console(highlight=False, markup=False, emoji=False, width=max(_WIDTH, Console().width))
+
+
+def text(value: str = "", style: str = "") -> Text:
+    """Text for the terminal, which may hold names from files: control and direction characters show as escapes."""
+    return Text(
+        value if value.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in value), style
+    )
+
+
+Cell = str | Text
+
+
+def table(heads: Sequence[tuple[str, str]], rows: Sequence[Sequence[Cell]], shrinks: int = 0, bold: int = -1) -> Table:
+    """A quiet table without a frame.
+
+    `heads` are (title, "left" or "right"); where the terminal is too narrow only column `shrinks` gives
+    way, as a number cut short is a wrong number. Row `bold` stands out.
+    """
+    cells = [[each if isinstance(each, Text) else text(each) for each in row] for row in rows]
+    widths = [max(len(title), *(row[i].cell_len for row in cells), 0) for i, (title, _) in enumerate(heads)]
+    room = console().width
+    gap = 2 if sum(widths) + 2 * (len(widths) - 1) <= room else 1
+    spare = room - sum(widths) - gap * (len(widths) - 1)
+    widths[shrinks] = max(len(heads[shrinks][0]), widths[shrinks] + min(spare, 0))
+    made = Table(box=None, pad_edge=False, padding=(0, gap, 0, 0), header_style="dim", show_edge=False)
+    for (title, side), width in zip(heads, widths, strict=True):
+        justify = "right" if side == "right" else "left"
+        made.add_column(title, justify=justify, no_wrap=True, overflow="ellipsis", width=width)
+    for index, row in enumerate(cells):
+        made.add_row(*row, style="bold" if index == bold else "")
+    return made
+
+
+def bullets(lines: Iterable[str]) -> RenderableType:
+    """Sentences as a quiet list."""
+    made = Table.grid(padding=(0, 1, 0, 0))
+    for each in lines:
+        made.add_row(text("·", style="dim"), text(each, style="dim"))
+    return made
+
+
+def show(renderable: RenderableType) -> None:
+    """Print to standard output; into a pipe without the blanks that pad a table's lines."""
+    out = console()
+    if out.is_terminal:
+        out.print(renderable)
+        return
+    with out.capture() as captured:
+        out.print(renderable)
+    sys.stdout.write("\n".join(line.rstrip() for line in captured.get().split("\n")))
