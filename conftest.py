@@ -19,7 +19,8 @@ def _console(example: Example) -> None:
         command, _, expected = session.partition("\n")
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):
-            run(shlex.split(command.removeprefix("scripts/"))[1:])
+            code = run(shlex.split(command.removeprefix("scripts/"))[1:])
+        assert code in (0, 3), f"{command!r} is refused"
         lines = [line.rstrip() for line in printed.getvalue().rstrip().splitlines()]
         for part in expected.split("...\n") if expected else []:
             wanted = part.removesuffix("...").rstrip("\n").splitlines()

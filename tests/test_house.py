@@ -126,6 +126,13 @@ def test_every_option_has_help(roofline, command: str):
     assert not re.search(r"^\s+--[a-z-]+\s*$", answer.out, re.MULTILINE)
 
 
+def test_generated_pages_are_up_to_date():
+    """docs/formulas.md is what the code traces; write it with scripts/docs."""
+    from roofline.show.formulas import formulas_text
+
+    assert (ROOT / "docs" / "formulas.md").read_text("utf-8") == formulas_text()
+
+
 def test_the_script_is_installed():
     """`roofline --version` prints the version of the project."""
     script = Path(sys.executable).parent / "roofline"

@@ -101,7 +101,10 @@ def _split(ledger: Ledger) -> Iterator[str]:
 
 def _time(ledger: Ledger) -> Iterator[str]:
     if ledger.efficiency is None:
-        yield "Times are bounds: kernels one after another at datasheet peak or bandwidth, no launch or link latency"
+        yield (
+            "Times are bounds: kernels one after another at datasheet peak or bandwidth, no launch or link latency; "
+            "overlapping kernels can beat the sum, not the floor"
+        )
     else:
         bandwidth, compute = (percent(share) for share in ledger.efficiency)
         yield (

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple, cast
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 from roofline.bound import Point
 from roofline.capacity import memory_of
@@ -24,6 +25,10 @@ from roofline.shard import Shard
 from roofline.units import percent, significant
 from roofline.verdicts import ATTENTION, GEMMS, SUBJECTS
 from roofline.workload import Precision, Workload
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 Axis = Literal["sequences", "new_tokens", "context"]
 WORDS = {"sequences": "sequences", "new_tokens": "new tokens", "context": "tokens of context"}
@@ -48,9 +53,17 @@ class Line:
     shard: Shard
     fused: bool
     axis: Axis
+    # Ledgers by the size, or the array of sizes, that they are at: many questions are asked of one.
+    seen: dict[int, tuple[Num, Ledger]] = field(default_factory=dict[int, "tuple[Num, Ledger]"], compare=False)
 
     def at(self, n: Num) -> Ledger:
         """The ledger at `n` along the axis, which may be an array."""
+        key = n if isinstance(n, int) else -id(n)
+        if key not in self.seen:
+            self.seen[key] = n, self._ledger(n)
+        return self.seen[key][1]
+
+    def _ledger(self, n: Num) -> Ledger:
         rows = self.workload.groups[0]
         sizes: dict[str, Num] = {"sequences": rows.sequences, "new": rows.new, "context": rows.context}
         sizes["new" if self.axis == "new_tokens" else self.axis] = n
@@ -67,7 +80,7 @@ class Line:
 
     def along(self, axis: Axis) -> Line:
         """The same passes along another axis."""
-        return replace(self, axis=axis)
+        return replace(self, axis=axis, seen={})
 
 
 class Crossover(NamedTuple):
@@ -101,16 +114,25 @@ def turns(label: Callable[[Num], Any], most: int = MOST) -> list[Turn]:
     """
     import numpy as np
 
-    grid = np.arange(1, min(most, _DENSE) + 1, dtype=np.float64)
-    if most > _DENSE:
-        steps = int(np.ceil(np.log(most / _DENSE) / np.log(_STEP)))
-        grid = np.unique(np.floor(np.concatenate([grid, np.geomspace(_DENSE, most, steps + 1)])))
+    grid = _grid(most)
     seen = np.broadcast_to(np.asarray(label(grid)), grid.shape)
     found: list[Turn] = []
     for index in np.flatnonzero(seen[1:] != seen[:-1]):
         low, high = int(grid[index]), int(grid[index + 1])
         found += _exactly(label, max(1, low - 1), min(most, high + 1))
     return list(dict.fromkeys(found))
+
+
+@cache
+def _grid(most: int) -> NDArray[np.float64]:
+    """Every whole number to 4,096, then steps of 0.2 %; made once, so that its ledgers are too."""
+    import numpy as np
+
+    grid = np.arange(1, min(most, _DENSE) + 1, dtype=np.float64)
+    if most <= _DENSE:
+        return grid
+    steps = int(np.ceil(np.log(most / _DENSE) / np.log(_STEP)))
+    return np.unique(np.floor(np.concatenate([grid, np.geomspace(_DENSE, most, steps + 1)])))
 
 
 def _exactly(label: Callable[[Num], Any], low: int, high: int) -> list[Turn]:
@@ -379,7 +401,7 @@ def _knee(line: Line) -> Iterator[Crossover]:
 
 def _paying(line: Line, ridge: float) -> Iterator[Crossover]:
     """The context from which no batch makes the pass compute-bound."""
-    far = replace(line, workload=line.workload.resized(sequences=_FAR), axis="context")
+    far = replace(line.along("context"), workload=line.workload.resized(sequences=_FAR))
 
     def stuck(n: Num) -> Any:
         return far.at(n).total.bound != "compute"
@@ -421,7 +443,7 @@ def _smaller(line: Line) -> Iterator[Crossover]:
     now = line.precision.weights
     for smaller in ("fp8", "int4"):
         precision = replace(line.precision, weights=smaller)
-        other = replace(line, precision=precision)
+        other = replace(line, precision=precision, seen={})
         if precision.weights == now or not _fewer(smaller, now):
             continue
 

@@ -26,9 +26,9 @@ def changes(words: list[str]) -> tuple[dict[str, str], dict[str, str]]:
     for word in words:
         field, equals, value = word.partition("=")
         subject, _, name = field.strip().partition(".")
-        if not equals or not name or not value.strip():
+        if not equals or not value.strip():
             raise BadValue(f"{shown(word)} changes nothing. Write FIELD=VALUE, as device.bandwidth=4TB/s.")
-        if subject not in found:
+        if subject not in found or not name:
             raise UnknownName(f"{shown(field)} is no field. Possible: device.FIELD or model.FIELD.")
         if name in found[subject]:
             raise BadValue(f"{field.strip()} is set twice. Set it once.")

@@ -10,7 +10,7 @@ from typing import NamedTuple, cast
 from roofline.capacity import resident
 from roofline.device import Device
 from roofline.dtypes import dtype
-from roofline.errors import RooflineError
+from roofline.errors import BadValue, RooflineError
 from roofline.ledger import Ledger, predict
 from roofline.shard import MOST_RANKS, Shard
 from roofline.workload import Precision, Workload
@@ -78,7 +78,9 @@ def _lever(name: str) -> Callable[[_Change], _Change]:
 
 
 def levers(ledger: Ledger) -> tuple[Lever, ...]:
-    """Every lever that applies to a scalar ledger, the largest gain first; those that do not help last."""
+    """Every lever that applies, the largest gain first; raises BadValue for a ledger over arrays."""
+    if not isinstance(ledger.total.seconds, (int, float)):
+        raise BadValue("Levers of a ledger over arrays are no single answer. Predict one setting.")
     case = _Case(ledger, ledger.device, ledger.workload, ledger.precision, ledger.shard, ledger.fused)
     return tuple(sorted(_tried(case), key=lambda each: -each.gain))
 

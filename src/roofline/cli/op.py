@@ -8,6 +8,7 @@ from cyclopts import Parameter
 
 from roofline.catalogue import load_device
 from roofline.cli.options import print_json
+from roofline.errors import BadValue
 
 
 def op(
@@ -36,7 +37,10 @@ def op(
     from roofline.byhand import beside, by_hand
     from roofline.hypothetical import changed_device, changes
 
-    on = changed_device(load_device(device), changes(set or [])[0])
+    on_device, on_model = changes(set or [])
+    if on_model:
+        raise BadValue("--set: an operation has no model. Possible: device.FIELD=VALUE, or another dim.")
+    on = changed_device(load_device(device), on_device)
     found = by_hand(operation, dims, on)
     others = beside(found, on)
     if json:

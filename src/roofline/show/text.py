@@ -48,7 +48,7 @@ def ledger_text(
         text(),
         _kernels(ledger),
         text(),
-        *_levers(ledger),
+        *_levers(ledger, held),
         text(),
         *_memory(ledger, held),
         text(),
@@ -162,7 +162,7 @@ def _kernels(ledger: Ledger) -> RenderableType:
 _SHOWN = 6
 
 
-def _levers(ledger: Ledger) -> list[RenderableType]:
+def _levers(ledger: Ledger, held: Memory) -> list[RenderableType]:
     """What would help, a line each, and what would not, with the numbers of the second ledgers."""
     good = [each for each in ledger.levers if each.helps][:_SHOWN]
     bad = [each for each in ledger.levers if not each.helps]
@@ -181,7 +181,7 @@ def _levers(ledger: Ledger) -> list[RenderableType]:
                 significant(each.tokens_per_second, 4),
                 f"+{percent(each.gain)}",
                 si(each.seconds, "s"),
-                ", ".join(_conditions(each)),
+                ", ".join(_conditions(each, held)),
             ]
             for each in good
         ]
@@ -192,11 +192,12 @@ def _levers(ledger: Ledger) -> list[RenderableType]:
     return blocks
 
 
-def _conditions(lever: Lever) -> Iterable[str]:
+def _conditions(lever: Lever, held: Memory) -> Iterable[str]:
+    """What a lever takes, and where it changes whether the pass fits."""
     if lever.ranks > 1:
         yield f"{lever.ranks} x devices"
-    if lever.fits is False:
-        yield "does not fit"
+    if lever.fits is not held.fits:
+        yield "fits" if lever.fits else "does not fit"
 
 
 def _measured(measured: Measured | None) -> Iterable[str]:
