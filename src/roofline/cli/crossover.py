@@ -32,8 +32,8 @@ def crossover(
     from roofline.crossing import crossovers
 
     found = crossovers(
-        setting.models(model),
-        setting.devices,
+        setting.loaded_model(model),
+        setting.loaded_device,
         setting.workload,
         setting.precision,
         shard=Shard(setting.tp),

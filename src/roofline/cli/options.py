@@ -156,12 +156,12 @@ class Setting:
         options = [each for each in words if each not in changed]
         return replace(self, **_parsed(options), set=[*self.set, *changed])
 
-    def models(self, name: str) -> Model:
+    def loaded_model(self, name: str) -> Model:
         """The model of that name with its changed fields."""
         return load_model(name, self._changes[1])
 
     @property
-    def devices(self) -> Device:
+    def loaded_device(self) -> Device:
         """The device with its changed fields."""
         found = load_device(self.device)
         if not self.set:
@@ -206,8 +206,8 @@ class Setting:
     def ledger(self, model: str) -> Ledger:
         """The ledger of the model in this setting."""
         return predict(
-            self.models(model),
-            self.devices,
+            self.loaded_model(model),
+            self.loaded_device,
             self.workload,
             self.precision,
             shard=Shard(self.tp),

@@ -19,6 +19,7 @@ from roofline.model import Model
 from roofline.shard import Shard
 from roofline.show.schema import (
     AgainstRecord,
+    ByHandRecord,
     CrossoverRecord,
     CrossoversRecord,
     DeviceRecord,
@@ -35,7 +36,6 @@ from roofline.show.schema import (
     NamedDevice,
     NamedModel,
     OpRecord,
-    OpsRecord,
     PriceRecord,
     RatioRecord,
     ReachRecord,
@@ -129,7 +129,14 @@ def ops_record(found: ByHand, others: Sequence[ByHand]) -> dict[str, Any]:
     device = found.point.device
     named = NamedDevice(device.id, device.name)
     notes = [*device.assumptions, *(f"The {rate} peak is unknown" for rate in found.point.bound.unknown)]
-    return _plain(OpsRecord("roofline.op/1", named, _op(found), [_op(each) for each in others], notes))
+    record = ByHandRecord(
+        **msgspec.structs.asdict(_op(found)),
+        schema="roofline.op/1",
+        device=named,
+        beside=[_op(each) for each in others],
+        assumptions=notes,
+    )
+    return _plain(record)
 
 
 def _op(found: ByHand) -> OpRecord:

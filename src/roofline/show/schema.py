@@ -268,12 +268,11 @@ class OpRecord(msgspec.Struct):
     formula: dict[str, str]
 
 
-class OpsRecord(msgspec.Struct):
-    """`op --json`: the operation, and beside it another way to run it where there is one."""
+class ByHandRecord(OpRecord):
+    """`op --json`: an operation, and beside it another way to run it where there is one."""
 
     schema: Literal["roofline.op/1"]
     device: NamedDevice
-    work: OpRecord
     beside: list[OpRecord]
     assumptions: list[str]
 
@@ -337,7 +336,7 @@ class DevicesRecord(msgspec.Struct):
 SCHEMAS: dict[str, type[msgspec.Struct]] = {
     "ledger-1": LedgerRecord,
     "crossover-1": CrossoversRecord,
-    "op-1": OpsRecord,
+    "op-1": ByHandRecord,
     "model-1": ModelRecord,
     "models-1": ModelsRecord,
     "devices-1": DevicesRecord,
