@@ -7,8 +7,10 @@ import re
 import pytest
 
 import roofline as rl
-from roofline.byhand import beside, by_hand, lines, names, usage
+from roofline.bound import demands
+from roofline.byhand import beside, by_hand, names, notes, usage
 from roofline.errors import BadValue, UnknownName
+from roofline.hypothetical import changed_device
 
 H100 = rl.Device.load("h100-sxm")
 SIZES = {"head_dim": 128, "heads": 32, "kv_heads": 8, "ranks": 8, "bytes": "14GB"}
@@ -29,7 +31,9 @@ def test_every_operation_by_hand(name):
     for formula in found.formulas.values():
         numbers = re.sub(r"(?<=\d),(?=\d)", "", formula.numbers)
         assert eval(numbers, {"ceil_div": lambda a, b: -(-a // b)}) == formula.value, formula
-    assert max(seconds for _, seconds, _ in lines(found)) == pytest.approx(found.point.bound.seconds, rel=1e-12)
+    assert max(each.seconds for each in demands(found.point.work.cost, H100)) == pytest.approx(
+        found.point.bound.seconds, rel=1e-12
+    )
 
 
 def test_square_gemm():
@@ -63,6 +67,31 @@ def test_math_path_beside_the_tiled_kernel():
     assert beside(by_hand("linear", ["m=1", "n=1", "k=1"], H100), H100) == []
 
 
+def test_what_is_left_out_is_named():
+    """INT4 unpacking, three kernels as one, one step of a ring."""
+    assert any("unpacking" in each for each in notes(by_hand("linear", ["m=1", "n=8", "k=8", "weights=int4"], H100)))
+    dims = ["sequences=1", "new=4k", "context=0", "heads=32", "kv_heads=8", "head_dim=128"]
+    assert any("3 kernels" in each for each in notes(by_hand("attention-math", dims, H100)))
+    assert any("one step" in each for each in notes(by_hand("all-reduce", ["bytes=1GB", "ranks=8"], H100)))
+
+
+def test_share_of_peak_is_of_its_own_rate():
+    """The math path's softmax runs on the vector units: 274.9 GFLOP of BF16 in 1.311 ms are 209.6 TFLOP/s."""
+    dims = ["sequences=1", "new=4k", "context=0", "heads=32", "kv_heads=8", "head_dim=128"]
+    point = by_hand("attention-math", dims, H100).point
+
+    assert point.rate == "bf16"
+    assert point.attainable == pytest.approx(274_877_906_944 / point.bound.seconds, rel=1e-12)
+
+
+def test_launches_and_latency_are_demands():
+    """A norm of one row on a device with 5 us a launch: the row that decides is there."""
+    work = rl.ops.norm(m=1, width=4096)
+    rows = demands(work.cost, changed_device(H100, {"launch": "5us"}))
+
+    assert [(each.resource, each.seconds) for each in rows][-1] == ("launch", 5e-6)
+
+
 def test_a_k_is_1024_in_a_size_and_1000_in_a_count():
     """As everywhere: lengths are binary, other counts SI."""
     assert by_hand("softmax", ["m=1k", "width=1k"], H100).point.work.dims["m"] == 1024
@@ -87,6 +116,8 @@ def test_a_k_is_1024_in_a_size_and_1000_in_a_count():
             BadValue,
             "true or false",
         ),
+        ("copy", ["n=1.5B"], BadValue, "whole number"),
+        ("all-reduce", ["bytes=1GB", "ranks=16"], UnknownName, "past the 8"),
         ("all-reduce", ["bytes=1GB", "ranks=0"], BadValue, "1 or more"),
     ],
 )

@@ -57,6 +57,7 @@ def test_reason_by_kernel():
 
     assert "This one takes -" in pair.reason
     assert "gate_proj -" in pair.reason
+    assert "The peaks' ratio is 3.17, the bandwidths' 1.64" in pair.reason
     same = rl.predict(QWEN, H100, rl.Workload.prefill())
     assert Comparison(same, same).reason == "No kernel's time differs."
 
@@ -73,6 +74,9 @@ def test_an_efficiency_on_one_side_is_no_ratio_of_supplies_alone():
     pair = Comparison(rl.predict(QWEN, H100), rl.predict(QWEN, H100, efficiency=(0.8, 0.75)))
 
     assert pair.speed == pytest.approx(1.25)
+    assert "3,352 GB/s over 2,682 GB/s = 1.250" in pair.reason
+    same = Comparison(rl.predict(QWEN, H100.scaled(compute=2)), rl.predict(QWEN, H100))
+    assert same.reason.endswith("on the same bytes and bandwidths. The peaks' ratio of 2.00 does not matter here.")
 
 
 def test_measured_rate():
@@ -111,11 +115,17 @@ def test_reach_of_what_nobody_measured_is_unknown():
     assert "unknown" in found.sentence
 
 
+def test_speculation_is_no_prefill():
+    """Several new tokens on a cache were not measured: no yardstick, rather than another one's."""
+    assert measured(rl.predict(QWEN, H100, rl.Workload.decode(64, new=4)), 100).reach is None
+
+
 def test_price():
     """$2.50 an hour at 205 tokens/s: 2.5 / 3600 / 204.95 x 1e6 = $3.388 a million tokens; two cards cost twice."""
     ledger = rl.predict(QWEN, H100)
 
     assert price(ledger, 2.5).per_million_tokens == pytest.approx(3.388, rel=1e-3)
+    assert price(ledger, 2.5, 120).per_million_measured == pytest.approx(2.5 / 3600 / 120 * 1e6, rel=1e-12)
     two = rl.predict(QWEN, H100, shard=rl.Shard(2))
     assert price(two, 2.5).per_million_tokens == pytest.approx(
         2 * 2.5 / 3600 / two.total.tokens_per_second * 1e6, rel=1e-12

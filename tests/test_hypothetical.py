@@ -52,7 +52,7 @@ def test_a_device_without_a_link_gets_one():
         ("bandwith", "x2", UnknownName, "Possible: bandwidth"),
         ("bandwidth", "4TFLOP/s", BadValue, "not B/s"),
         ("bandwidth", "4000", BadValue, "B/s"),
-        ("bandwidth", "x0", BadValue, "leaves nothing"),
+        ("bandwidth", "x0", BadValue, "no finite figure"),
         ("bandwidth", "-1TB/s", BadValue, "device.bandwidth"),
         ("peak.fp4", "x2", BadValue, "unknown"),
         ("peak", "2PFLOP/s", BadValue, "x2"),
@@ -60,6 +60,9 @@ def test_a_device_without_a_link_gets_one():
         ("link.nvlink.color", "x2", UnknownName, "bandwidth, latency, domain"),
         ("link.domain", "0", BadValue, "from 1"),
         ("id", "x", UnknownName, "Possible"),
+        ("peak.bf17", "2PFLOP/s", UnknownName, "bf16"),
+        ("capacity", "x0.0000000000001", BadValue, "no byte"),
+        ("bandwidth", "x" + "9" * 400, BadValue, "no finite figure"),
     ],
 )
 def test_device_refusals(field, value, error, says):
@@ -93,6 +96,12 @@ def test_model_refusals():
         load_model("qwen3-8b", {"kv_head": "1"})
     with pytest.raises(ConfigError, match="num_key_value_heads"):
         load_model("qwen3-8b", {"kv_heads": "many"})
+    with pytest.raises(BadValue, match="nothing changes"):
+        load_model("qwen3-8b", {"window": "1024"})
+    with pytest.raises(BadValue, match="second time"):
+        load_model("qwen3-8b", {"layers": "40", "num_hidden_layers": "80"})
+    with pytest.raises(ConfigError, match="4k"):
+        load_model("qwen3-8b", {"hidden": "4k"})
     with pytest.raises(BadValue, match="no config"):
         load_model("7B", {"kv_heads": "1"})
 

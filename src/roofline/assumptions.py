@@ -102,14 +102,14 @@ def _split(ledger: Ledger) -> Iterator[str]:
 def _time(ledger: Ledger) -> Iterator[str]:
     if ledger.efficiency is None:
         yield (
-            "Times are bounds: kernels one after another at datasheet peak or bandwidth, no launch or link latency; "
+            f"Times are bounds: kernels one after another at datasheet peak or bandwidth, {_latency(ledger)}; "
             "overlapping kernels can beat the sum, not the floor"
         )
     else:
         bandwidth, compute = (percent(share) for share in ledger.efficiency)
         yield (
             f"Derated times take {bandwidth} of the bandwidth and {compute} of every peak, as asked for; bounds, roofs "
-            "and verdict are undiscounted; links are whole, no launch or link latency"
+            f"and verdict are undiscounted; links are whole, {_latency(ledger)}"
         )
     yield "Bytes are ideal, each operand once"
     unknown = sorted({rate for point in ledger.kernels for rate in point.bound.unknown})
@@ -119,6 +119,18 @@ def _time(ledger: Ledger) -> Iterator[str]:
     yield from _cached(ledger)
     yield "Memory is weights, cache and the hungriest kernel's activations; a runtime keeps some more for itself"
     yield "Expected times are unknown: there is no calibration yet"
+
+
+def _latency(ledger: Ledger) -> str:
+    """Which latencies the device's figures add."""
+    device = ledger.device
+    known = [*(["launch"] if device.launch else []), *(["link"] if any(each.latency for each in device.links) else [])]
+    left = [each for each in ("launch", "link") if each not in known]
+    parts = [
+        *([f"with {' and '.join(known)} latency"] if known else []),
+        *([f"no {' or '.join(left)} latency"] if left else []),
+    ]
+    return ", ".join(parts)
 
 
 def _cached(ledger: Ledger) -> Iterator[str]:

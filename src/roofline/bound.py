@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from roofline.cost import Cost, Work
-from roofline.device import Device, Topology
+from roofline.device import Device, Link, Topology
 from roofline.errors import BadValue, UnknownName, shown
 from roofline.num import Num, maximum, number
 
@@ -100,16 +100,46 @@ def bound(cost: Cost, device: Device) -> Bound:
         return Bound.of(compute, memory, unknown=unknown)
     link: Num = 0.0
     for name, sent in cost.links.items():
-        bandwidth, latency = _link(device, name)
-        link = link + sent / bandwidth + cost.steps * latency
+        wire = _link(device, name)
+        link = link + sent / wire.bandwidth + cost.steps * wire.latency
     return Bound.of(compute, memory, link, cost.launches * device.launch, unknown)
 
 
-def _link(device: Device, name: str) -> tuple[float, float]:
-    """Bandwidth [byte/s] and latency [s] of a named link; "link" is the device's first one."""
+class Demand(NamedTuple):
+    """What a cost takes of one supply: how much of it, at which rate or bandwidth, and for how long [s].
+
+    `supply` is None where the device's file lacks it; `latency` [s] is what a link or a launch adds.
+    """
+
+    resource: str
+    name: str
+    amount: Num
+    supply: float | None
+    seconds: Num
+    latency: float = 0.0
+
+
+def demands(cost: Cost, device: Device) -> tuple[Demand, ...]:
+    """Every demand of a cost apart, as `bound` takes the longest of: for an answer that shows its work."""
+    rows: list[Demand] = []
+    for rate, flops in cost.flops.items():
+        peak = device.peak.get(rate)
+        rows.append(Demand("compute", rate, flops, peak, flops / peak if peak else 0.0))
+    rows.append(Demand("memory", "memory", cost.bytes, device.bandwidth, cost.bytes / device.bandwidth))
+    for name, sent in cost.links.items():
+        link = _link(device, name)
+        seconds = sent / link.bandwidth + cost.steps * link.latency
+        rows.append(Demand("link", link.name, sent, link.bandwidth, seconds, link.latency))
+    if device.launch:
+        rows.append(Demand("launch", "launch", cost.launches, None, cost.launches * device.launch, device.launch))
+    return tuple(rows)
+
+
+def _link(device: Device, name: str) -> Link:
+    """The link of that name; "link" is the device's first one."""
     for each in device.links:
         if name in (each.name, "link"):
-            return each.bandwidth, each.latency
+            return each
     if not device.links:
         Topology(device, 2).link()
     known = ", ".join(each.name for each in device.links)
@@ -148,6 +178,17 @@ class Point:
     def bound_seconds(self) -> Num:
         """The bound of all calls, one after another [s]."""
         return self.count * self.bound.seconds
+
+    @property
+    def rate(self) -> str:
+        """The rate of most of its FLOPs, "" where it has none."""
+        flops = self.work.cost.flops
+        return max(flops, key=lambda each: cast(float, flops[each]), default="")
+
+    @property
+    def attainable(self) -> Num:
+        """FLOP/s at that rate while the call takes its bound [FLOP/s]; 0 where it has none."""
+        return self.work.cost.flops.get(self.rate, 0) / self.bound.seconds if self.rate else 0.0
 
     def on(self, device: Device) -> Point:
         """The same kernel on another device; what was expected or measured stays with this one."""

@@ -10,11 +10,12 @@ from typing import Any, NamedTuple, cast
 from roofline import collectives as _collectives  # registers its operations
 from roofline.bound import Point, place
 from roofline.cost import Work
-from roofline.device import Device
+from roofline.device import Device, Topology
+from roofline.dtypes import DTYPES
 from roofline.errors import BadValue, UnknownName, shown
 from roofline.num import Expr, Num
-from roofline.ops import OPS, VECTOR, operation
-from roofline.units import count, length, quantity, si
+from roofline.ops import OPS, operation
+from roofline.units import count, length, quantity
 
 _ = _collectives
 _COUNTED = frozenset({"elementwise", "copy"})  # their n is a number of elements or bytes, so k is 1,000
@@ -36,11 +37,6 @@ class ByHand:
     formulas: Mapping[str, Formula]
     options: Mapping[str, str]
 
-    @property
-    def flops_by_rate(self) -> Mapping[str, Num]:
-        """FLOPs at each rate [FLOP]."""
-        return self.point.work.cost.flops
-
 
 def by_hand(name: str, words: Sequence[str], device: Device) -> ByHand:
     """The operation `name` with dims and options written KEY=VALUE; raises UnknownName or BadValue.
@@ -53,6 +49,8 @@ def by_hand(name: str, words: Sequence[str], device: Device) -> ByHand:
     }
     options = {key: value for key, value in given.items() if key not in sizes}
     work = operation(name)(**given)
+    if "ranks" in work.dims:
+        Topology(device, cast(int, work.dims["ranks"])).link()  # refuses ranks that no known link joins
     traced = operation(name)(**{key: Expr.var(key) for key in sizes}, **options)
     texts = {key: str(value) for key, value in options.items()}
     return ByHand(place(work, device), _formulas(work, traced, sizes), texts)
@@ -108,15 +106,20 @@ def _value(name: str, key: str, text: str, kind: str) -> Any:
         return text.lower() == "true"
     if not kind.startswith("Num"):
         return text
-    readers: list[Callable[[str], Num]] = [count if name in _COUNTED or key == "bytes" else length]
-    if key == "bytes" or name == "copy":
-        readers.insert(0, lambda each: int(quantity(each, "B")))
-    for reader in readers:
-        try:
-            return reader(text)
-        except BadValue as error:
-            failed = error
-    raise BadValue(f"{key}: {failed}") from None  # pyright: ignore[reportPossiblyUnboundVariable]
+    binary = name not in _COUNTED and key != "bytes"
+    reader: Callable[[str], Num] = length if binary else _bytes if text.strip().endswith("B") else count
+    try:
+        return reader(text)
+    except BadValue as error:
+        raise BadValue(f"{key}: {error}") from None
+
+
+def _bytes(text: str) -> int:
+    """A whole number of bytes, as 14GB; raises BadValue."""
+    found = quantity(text, "B")
+    if found % 1:
+        raise BadValue(f"{shown(text)} is {found:g} bytes. Write a whole number of them.")
+    return int(found)
 
 
 def _formulas(work: Work, traced: Work, sizes: Mapping[str, Num]) -> dict[str, Formula]:
@@ -138,35 +141,21 @@ def _formula(value: Num, symbol: Num, sizes: Mapping[str, Num]) -> Formula:
     return Formula(str(chosen), str(chosen.evaluate(**written)), value)
 
 
-def lines(found: ByHand) -> list[tuple[str, float, str]]:
-    """Seconds of each resource that the operation uses, and what they come from."""
-    point, device = found.point, found.point.device
-    cost = point.work.cost
-    rows: list[tuple[str, float, str]] = []
-    for rate, flops in cost.flops.items():
-        peak = device.peak.get(rate)
-        if peak is not None and flops:
-            name = "vector" if rate == VECTOR else "compute"
-            rows.append(
-                (name, cast(float, flops) / peak, f"{si(cast(float, flops), 'FLOP')} at {si(peak, 'FLOP/s')} ({rate})")
-            )
-    rows.append(
-        (
-            "memory",
-            cast(float, point.bound.memory),
-            f"{si(cast(float, cost.bytes), 'B')} at {si(device.bandwidth, 'B/s')}",
-        )
-    )
-    for name, sent in cost.links.items():
-        link = next(each for each in device.links if name in (each.name, "link"))
-        rows.append(
-            (
-                "link",
-                cast(float, point.bound.link),
-                f"{si(cast(float, sent), 'B')} sent at {si(link.bandwidth, 'B/s')} ({link.name})",
-            )
-        )
-    return rows
+def notes(found: ByHand) -> list[str]:
+    """What the answer leaves out or takes for granted, in sentences."""
+    point = found.point
+    said = list(point.device.assumptions)
+    said += [f"The {rate} peak of {point.device.id} is unknown: its FLOPs are left out" for rate in point.bound.unknown]
+    for key, name in found.options.items():
+        if name in DTYPES and DTYPES[name].bits < 16:
+            note = f" ({DTYPES[name].note})" if DTYPES[name].note else ""
+            said.append(f"{key} in {name}{note}: unpacking or converting them is not charged")
+    if point.work.cost.launches != 1:
+        said.append(f"{point.work.cost.launches} kernels as one: the bound is of their sums")
+    if point.work.cost.links:
+        said.append("A ring's bytes and one step's latency; a switch that reduces in the network can beat it")
+    said.append("Bytes are ideal, each operand once; what a cache keeps can beat a memory bound")
+    return said
 
 
 def names() -> list[str]:

@@ -111,7 +111,10 @@ def load_model(name: str | os.PathLike[str] | Mapping[str, Any], change: Mapping
     from roofline.hypothetical import changed_config
 
     keys, notes = changed_config(found.keys, change, found.where)
-    changed = configs.read(keys, *found[1:])
+    before, changed = configs.read(*found), configs.read(keys, *found[1:])
+    if replace(before, assumptions=()) == replace(changed, assumptions=()):
+        fields = ", ".join(f"model.{field}" for field in change)
+        raise BadValue(f"{fields}: nothing changes. The value is that of {found.name}, or no count rests on it.")
     return replace(changed, assumptions=(*notes, *changed.assumptions))
 
 

@@ -76,26 +76,28 @@ def _one_supply(pair: Comparison) -> str:
     if not math.isclose(seconds, supply * demand, rel_tol=_SAME):
         return ""  # different rates, or different efficiencies
     what = "bytes" if by == "memory" else "FLOPs"
+    named = "bandwidths" if by == "memory" else f"{mine.precision.compute} peaks"
     said = f"Every kernel of both is {by}-bound"
+    if supply == 1 == demand:
+        return f"{said}, on the same {what} and {named}. {_unused(mine, other, by)}".rstrip()
     if demand == 1:
         said += f" and the {what} are the same"
     else:
         said += f"; the other's {what} are {significant(demand, 4)} times this one's"
     if supply == 1:
-        return f"{said}: that is the ratio of the times."
-    named = "bandwidths" if by == "memory" else f"{mine.precision.compute} peaks"
+        return f"{said}: that is the ratio of the times. {_unused(mine, other, by)}".rstrip()
     shown_ratio = significant(supply, 4)
     said += f": the ratio is that of the {named}, {_written(mine, by)} over {_written(other, by)} = {shown_ratio}"
     if demand != 1:
         said += f", times that of the {what}"
-    return f"{said}. {_unused(mine, other, by)}"
+    return f"{said}. {_unused(mine, other, by)}".rstrip()
 
 
 def _unused(mine: Ledger, other: Ledger, by: str) -> str:
     rest = "compute" if by == "memory" else "memory"
     ratio = _supply(mine, rest) / _supply(other, rest)
     name = "peaks" if rest == "compute" else "bandwidths"
-    return f"The {name}' ratio of {significant(ratio, 3)} does not matter here."
+    return f"The {name}' ratio of {significant(ratio, 3)} does not matter here." if ratio != 1 else ""
 
 
 def _supply(ledger: Ledger, by: str) -> float:
@@ -110,8 +112,8 @@ def _demand(ledger: Ledger, by: str) -> float:
 
 def _written(ledger: Ledger, by: str) -> str:
     if by == "memory":
-        return f"{significant(ledger.device.bandwidth / GIGA, 4)} GB/s"
-    return si(ledger.device.rate(ledger.precision.compute), "FLOP/s")
+        return f"{significant(_supply(ledger, by) / GIGA, 4)} GB/s"
+    return si(_supply(ledger, by), "FLOP/s")
 
 
 _NAMED = 3
@@ -124,7 +126,16 @@ def _by_kernel(pair: Comparison) -> str:
     if not any(seconds for seconds, _ in moved):
         return "No kernel's time differs."
     said = ", ".join(f"{name} {_signed(-seconds)}" for seconds, name in moved[:_NAMED] if seconds)
-    return f"This one takes {_signed(-whole)} against the other: {said}."
+    return f"This one takes {_signed(-whole)} against the other: {said}.{_supplies(pair)}"
+
+
+def _supplies(pair: Comparison) -> str:
+    """The ratios that lie behind the difference of two devices."""
+    ratios = {by: _supply(pair.ledger, by) / _supply(pair.against, by) for by in ("memory", "compute")}
+    if ratios["memory"] == 1 == ratios["compute"]:
+        return ""
+    peaks, bandwidths = significant(ratios["compute"], 3), significant(ratios["memory"], 3)
+    return f" The peaks' ratio is {peaks}, the bandwidths' {bandwidths}; each kernel moves by that of its own bound."
 
 
 def _signed(seconds: float) -> str:
@@ -155,7 +166,7 @@ class Measured(NamedTuple):
             return f"{said} What such kernels reach elsewhere is unknown."
         reached = self.reach
         return (
-            f"{said} Kernels of these kinds reach about {percent(reached.median)} (half of those measured: "
+            f"{said} Kernels of these kinds reach about {percent(reached.median)} (between quartiles "
             f"{percent(reached.low)} to {percent(reached.high)}; {reached.basis})."
         )
 
@@ -170,21 +181,27 @@ def measured(ledger: Ledger, tokens_per_second: float) -> Measured:
 
 
 class Price(NamedTuple):
-    """What the tokens of a pass cost at an hourly price of one device [$]."""
+    """What tokens cost at an hourly price of one device [$], and at a measured rate where there is one."""
 
     per_device_hour: float
     devices: int
     per_million_tokens: float
+    per_million_measured: float | None
 
 
-def price(ledger: Ledger, per_hour: float) -> Price:
-    """Dollars per million tokens of a scalar ledger at `per_hour` [$/h] a device; raises BadValue."""
+def price(ledger: Ledger, per_hour: float, rate: float | None = None) -> Price:
+    """Dollars per million tokens of a scalar ledger at `per_hour` [$/h] a device, and at a measured `rate` [token/s].
+
+    Raises BadValue for what is no price.
+    """
     _positive("price", per_hour, "dollars an hour")
     ranks = ledger.shard.tp
-    spent = per_hour * ranks / 3600 / cast(float, ledger.total.tokens_per_second)
-    return Price(per_hour, ranks, spent * MEGA)
+    spent = MEGA * per_hour * ranks / 3600
+    return Price(
+        per_hour, ranks, spent / cast(float, ledger.total.tokens_per_second), spent / rate if rate is not None else None
+    )
 
 
 def _positive(name: str, value: float, unit: str) -> None:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < math.inf:  # pyright: ignore
-        raise BadValue(f"--{name} is {shown(value)}. Possible: a finite number of {unit} above zero.")
+        raise BadValue(f"{name} is {shown(value)}. Possible: a finite number of {unit} above zero.")

@@ -58,6 +58,14 @@ _ALL = (
 DTYPES = {each.name: each for each in _ALL}
 
 
+_OFFERED = ("fp8", "int4")  # what engines quantise weights and caches to, the larger first
+
+
+def smaller(name: str | DType) -> tuple[str, ...]:
+    """Formats of fewer bits than this one that engines offer, the largest first."""
+    return tuple(each for each in _OFFERED if DTYPES[each].bits < dtype(name).bits)
+
+
 def dtype(name: str | DType) -> DType:
     """The number format of that name; raises UnknownName with the known ones."""
     if isinstance(name, DType):

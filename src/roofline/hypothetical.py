@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, cast
 
 from roofline.config import ALIASES
 from roofline.device import Device, Figure, Link
+from roofline.dtypes import DTYPES
 from roofline.errors import BadValue, UnknownName, shown
 from roofline.units import count, quantity, si
 
@@ -57,12 +58,15 @@ def _with(device: Device, field: str, value: str) -> Device:
         return _noted(replace(device, bandwidth=new), field, "memory.bandwidth", "B/s", old, new)
     if field == "capacity":
         old, new = device.capacity, int(_quantity(field, value, "B", device.capacity))
+        if new < 1:
+            raise BadValue(f"device.capacity={value} leaves no byte. Possible: a size of one or more.")
         changed = replace(device, capacity=new, capacity_note="hypothetical")
         return _noted(changed, field, "memory.capacity", "B", old, new)
     if field == "launch":
         old, new = device.launch or None, _quantity(field, value, "s", device.launch or None)
         return _noted(replace(device, launch=new), field, "launch", "s", old, new)
     if head == "peak" and rest:
+        _check_rate(device, rest)
         old, new = device.peak.get(rest), _quantity(field, value, "FLOP/s", device.peak.get(rest))
         return _noted(replace(device, peak={**device.peak, rest: new}), field, f"peak.{rest}", "FLOP/s", old, new)
     if head == "link" and rest:
@@ -80,7 +84,7 @@ def _with_link(device: Device, field: str, rest: str, value: str) -> Device:
     if link is None:
         if name or what != "bandwidth":
             known = ", ".join(links) or "none"
-            raise UnknownName(f"{device.id} has no link {shown(name or 'at all')}. Known: {known}.")
+            raise UnknownName(f"{device.id} has no link {shown(name)}. Known: {known}.".replace(" ''", ""))
         name, link = "link", Link("link", 0.0)  # a device without one gets one, by its bandwidth
     key = f"link.{name}.{what}"
     if what == "bandwidth":
@@ -109,6 +113,13 @@ def _noted(device: Device, field: str, key: str, unit: str, old: float | None, n
     return replace(device, figures={**device.figures, key: figure}, assumptions=(*device.assumptions, note))
 
 
+def _check_rate(device: Device, rate: str) -> None:
+    """Refuse a rate that no arithmetic has; raises UnknownName."""
+    base = rate.removesuffix("-vector")
+    if rate not in device.peak and base not in DTYPES and base != "tf32":
+        raise UnknownName.of("rate", rate, {*device.peak, "tf32", *(name for name in DTYPES if "-" not in name)})
+
+
 def _all_peaks(device: Device, value: str) -> Device:
     found = _FACTOR.fullmatch(value)
     if found is None:
@@ -130,7 +141,7 @@ def _quantity(field: str, value: str, unit: str, old: float | None) -> float:
         raise BadValue(f"device.{field} is unknown, so {shown(value)} of it is too. Write it as '1.5 T{unit}'.")
     new = old * float(factor[1] or factor[2])
     if not 0 < new < float("inf"):
-        raise BadValue(f"device.{field}={value} leaves nothing. Possible: a factor above zero.")
+        raise BadValue(f"device.{field}={shown(value)} leaves no finite figure above zero. Possible: a factor as x2.")
     return new
 
 
@@ -145,11 +156,12 @@ def changed_config(keys: Mapping[str, Any], fields: Mapping[str, str], where: st
     """The keys of a config.json with these fields changed, and a note for each.
 
     A field is a key of the file, or the project's word for one (kv_heads, layers, ...); in a file that keeps the
-    text model in a section of its own, that section's. Values are JSON, or counts as 4k. Raises UnknownName for a
-    field that the file does not have and that is not a known word.
+    text model in a section of its own, that section's. Values are JSON. Raises UnknownName for a
+    field that the file does not have and that is not a known word, BadValue for a key set twice.
     """
     changed: dict[str, Any] = dict(keys)
     notes: list[str] = []
+    seen: set[tuple[str, ...]] = set()
     for field, text in fields.items():
         path = next((path for path in _paths(changed, field)), None)
         if path is None:
@@ -161,6 +173,9 @@ def changed_config(keys: Mapping[str, Any], fields: Mapping[str, str], where: st
         for name in path[:-1]:
             target[name] = dict(target[name])
             target = target[name]
+        if path in seen:
+            raise BadValue(f"model.{field} sets {'.'.join(path)} a second time. Set it once.")
+        seen.add(path)
         value, old = _value(text), target.get(path[-1])
         target[path[-1]] = value
         notes.append(f"model.{field} is {shown(value)} instead of {shown(old)}: a hypothetical model")
@@ -192,11 +207,8 @@ def _present(keys: Mapping[str, Any], path: tuple[str, ...]) -> bool:
 
 
 def _value(text: str) -> Any:
-    """A value as JSON has it, a count as people write it (4k is 4,000), or the text itself."""
-    readers: tuple[Callable[[str], Any], ...] = (json.loads, count)
-    for reader in readers:
-        try:
-            return reader(text)
-        except (ValueError, RecursionError, BadValue):
-            continue
-    return text
+    """A value as JSON has it, or the text itself."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text

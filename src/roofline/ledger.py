@@ -149,6 +149,11 @@ class Ledger:
         """What the numbers take for granted, in sentences."""
         return assumptions(self)
 
+    def changed(self, **changes: Any) -> Ledger:
+        """The ledger of the same pass with another model, device, workload, precision, shard, efficiency or fused."""
+        same = ("model", "device", "workload", "precision", "shard", "efficiency", "fused")
+        return predict(**({name: getattr(self, name) for name in same} | changes))
+
     @cached_property
     def levers(self) -> tuple[Lever, ...]:
         """What would help and by how much, the largest gain first, and what would not; of a scalar ledger."""

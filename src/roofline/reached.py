@@ -13,6 +13,7 @@ from roofline.ledger import Ledger
 
 _FILE = Path(__file__).parent / "data" / "reached.toml"
 _UNKNOWN = 0.05
+_WORD = 0.01  # a kind with less of the bound is not worth its count
 
 
 class Reach(NamedTuple):
@@ -33,7 +34,7 @@ def reach(ledger: Ledger) -> Reach | None:
     table = _table()
     known = unknown = 0.0
     taken = {"low": 0.0, "median": 0.0, "high": 0.0}
-    used: dict[int, int] = {}
+    kinds: dict[int, float] = {}
     for point in ledger.kernels:
         seconds = cast(float, point.bound_seconds)
         index = _kind(table["kind"], point)
@@ -41,13 +42,14 @@ def reach(ledger: Ledger) -> Reach | None:
             unknown += seconds
             continue
         kind = table["kind"][index]
-        used[index] = kind["measured"]
+        kinds[index] = kinds.get(index, 0.0) + seconds
         known += seconds
         for quartile in taken:
             taken[quartile] += seconds / kind[quartile]
     if unknown > _UNKNOWN * (known + unknown):
         return None
-    basis = f"{sum(used.values())} kernels on {table['devices']}"
+    counted = sum(table["kind"][index]["measured"] for index, seconds in kinds.items() if seconds > _WORD * known)
+    basis = f"{counted} kernels, measured on {table['devices']}"
     return Reach(known / taken["low"], known / taken["median"], known / taken["high"], basis)
 
 
@@ -58,8 +60,16 @@ def _table() -> Mapping[str, Any]:
 
 def _kind(kinds: list[dict[str, Any]], point: Point) -> int | None:
     """The index of the measured kind that a kernel is of."""
-    phase = "decode" if point.work.dims.get("new") == 1 else "prefill"
+    phase = _phase(point)
     for index, kind in enumerate(kinds):
         if point.work.op in kind["ops"] and kind["bound"] == point.bound.by and kind.get("phase", phase) == phase:
             return index
     return None
+
+
+def _phase(point: Point) -> str:
+    """The phase of an attention that was measured: one new token, or many on nothing; others were not."""
+    dims = point.work.dims
+    if dims.get("new") == 1:
+        return "decode"
+    return "prefill" if dims.get("context") == 0 else "another"

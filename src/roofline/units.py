@@ -146,7 +146,7 @@ def significant(value: float, digits: int = 3) -> str:
     """`value` with that many significant digits, thousands marked; what is next to nothing in exponent form."""
     if value == 0 or not math.isfinite(value):
         return f"{value:g}"
-    if abs(value) < 1e-7:
+    if abs(value) < 1e-7 or abs(value) >= 1e16:
         return f"{value:.{digits - 1}e}"
     exponent = int(f"{value:.{digits - 1}e}".partition("e")[2])  # after rounding: 9.996 to three is 10.0
     return f"{value:,.{max(0, digits - 1 - exponent)}f}"

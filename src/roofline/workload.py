@@ -92,13 +92,13 @@ class Workload:
         """Rows through the output head."""
         return _sum(each.logits for each in self.groups)
 
-    def resized(self, *, sequences: Num | None = None, context: Num | None = None) -> Workload:
-        """The same pass with another batch or context in its first group."""
+    def resized(self, *, sequences: Num | None = None, new: Num | None = None, context: Num | None = None) -> Workload:
+        """The same pass with another batch, number of new tokens or context in its first group."""
         first = self.groups[0]
         changed = _rows(
             first.phase,
             first.sequences if sequences is None else sequences,
-            first.new,
+            first.new if new is None else new,
             first.context if context is None else context,
             all_logits=first.all_logits,
         )

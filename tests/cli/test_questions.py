@@ -101,6 +101,16 @@ def test_answers_as_text(roofline, arguments):
     assert len(answer.out.splitlines()) > 4
 
 
+def test_another_device_with_other_settings(roofline):
+    """A device and options in one, by place or by name; a field that is set again is set anew."""
+    for against in ("a100-sxm-80gb efficiency=0.5/0.5", "efficiency=0.5/0.5 device=a100-sxm-80gb"):
+        answer = roofline(*LESSON, "--set", "device.bandwidth=x2", "--against", against, "--json").json["against"]
+        assert answer["ledger"]["device"]["id"] == "a100-sxm-80gb"
+        assert answer["ledger"]["time_model"]["efficiency"] == {"bandwidth": 0.5, "compute": 0.5}
+    again = roofline(*LESSON, "--set", "device.bandwidth=x2", "--against", "device.bandwidth=x3", "--json").json
+    assert again["against"]["speed"] == pytest.approx(2 / 3, rel=1e-3)
+
+
 def test_op_as_json(roofline):
     """The figures of a GEMM, and the math path beside attention, by their schema."""
     answer = roofline("op", "linear", "m=8192", "n=8192", "k=8192", "--device", "h100-sxm", "--json").json
@@ -142,6 +152,7 @@ def test_record(roofline, kind):
         ((*LESSON, "--against", "h101"), "h100"),
         ((*LESSON, "--against", ""), "--against"),
         ((*LESSON, "--against", "weights"), "Unknown device 'weights'"),
+        ((*LESSON, "--against", "weights=fp8 a100-sxm-80gb"), "FIELD=VALUE"),
         ((*LESSON, "--against", "weights=fp8 kv"), "FIELD=VALUE"),
         ((*LESSON, "--against", "wieghts=fp8"), "weights"),
         ((*LESSON, "--against", "sequences=0"), "--sequences"),

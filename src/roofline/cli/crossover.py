@@ -6,8 +6,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from roofline.cli.options import Setting, efficiency, print_json
-from roofline.shard import Shard
+from roofline.cli.options import Setting, print_json
 
 
 def crossover(
@@ -31,16 +30,7 @@ def crossover(
     """
     from roofline.crossing import crossovers
 
-    found = crossovers(
-        setting.loaded_model(model),
-        setting.loaded_device,
-        setting.workload,
-        setting.precision,
-        shard=Shard(setting.tp),
-        efficiency=efficiency(setting.efficiency),
-        fused=setting.fused,
-        kernel=kernel,
-    )
+    found = crossovers(*setting.case(model), kernel=kernel, **setting.options)
     if json:
         from roofline.show.record import crossovers_record
 

@@ -149,12 +149,15 @@ class Setting:
         words = text.split()
         if not words:
             raise BadValue('--against names nothing. Write a device, or changes as "weights=fp8 device.bandwidth=x2".')
-        if len(words) == 1 and "=" not in words[0]:
-            kept = [each for each in self.set if not each.startswith("device.")]
-            return replace(self, device=words[0], set=kept)
+        if "=" not in words[0]:
+            words[0] = f"device={words[0]}"
         changed = [each for each in words if each.startswith(("device.", "model."))]
-        options = [each for each in words if each not in changed]
-        return replace(self, **_parsed(options), set=[*self.set, *changed])
+        options = _parsed([each for each in words if each not in changed])
+        # What is changed again, and what belonged to another device, is no longer set.
+        again = tuple(f"{each.partition('=')[0]}=" for each in changed)
+        dropped = (*again, "device.") if "device" in options else again
+        kept = [each for each in self.set if not each.startswith(dropped)]
+        return replace(self, **options, set=[*kept, *changed])
 
     def loaded_model(self, name: str) -> Model:
         """The model of that name with its changed fields."""
@@ -205,21 +208,22 @@ class Setting:
 
     def ledger(self, model: str) -> Ledger:
         """The ledger of the model in this setting."""
-        return predict(
-            self.loaded_model(model),
-            self.loaded_device,
-            self.workload,
-            self.precision,
-            shard=Shard(self.tp),
-            efficiency=efficiency(self.efficiency),
-            fused=self.fused,
-        )
+        return predict(*self.case(model), **self.options)
+
+    def case(self, model: str) -> tuple[Model, Device, Workload, Precision]:
+        """What `roofline.predict` takes by place."""
+        return self.loaded_model(model), self.loaded_device, self.workload, self.precision
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What `roofline.predict` takes by name."""
+        return {"shard": Shard(self.tp), "efficiency": efficiency(self.efficiency), "fused": self.fused}
 
 
 def _parsed(words: list[str]) -> dict[str, Any]:
     """Options written as FIELD=VALUE, read as the command line reads them; raises BadValue or UnknownName."""
     known = {each.name: each for each in fields(Setting) if each.name != "set"}
-    arguments: list[str] = ["--device", "none"]
+    arguments: list[str] = []
     names: list[str] = []
     for word in words:
         name, equals, value = word.partition("=")
@@ -237,5 +241,7 @@ def _parsed(words: list[str]) -> dict[str, Any]:
     def read(*, setting: Setting) -> Setting:  # pyright: ignore[reportUnusedFunction]
         return setting
 
+    if "device" not in names:
+        arguments += ["--device", "unchanged"]  # an option that must be there
     found = reader(arguments, exit_on_error=False, print_error=False, result_action="return_value")
     return {name: getattr(found, name) for name in names}

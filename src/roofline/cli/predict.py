@@ -40,7 +40,7 @@ def predict(
     """
     ledger = setting.ledger(model)
     other = None if against is None else setting.against(against).ledger(model)
-    found, cost = _measured(ledger, measured), _price(ledger, price)
+    found, cost = _measured(ledger, measured), _price(ledger, price, measured)
     if json:
         from roofline.show.record import ledger_record
 
@@ -65,7 +65,7 @@ def _measured(ledger: Ledger, tokens_per_second: float | None) -> Measured | Non
     return None if tokens_per_second is None else measured(ledger, tokens_per_second)
 
 
-def _price(ledger: Ledger, per_hour: float | None) -> Price | None:
+def _price(ledger: Ledger, per_hour: float | None, rate: float | None) -> Price | None:
     from roofline.comparison import price
 
-    return None if per_hour is None else price(ledger, per_hour)
+    return None if per_hour is None else price(ledger, per_hour, rate)

@@ -9,11 +9,11 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 
 from roofline.assumptions import warnings
-from roofline.bound import VERDICTS
-from roofline.byhand import ByHand, lines
+from roofline.bound import VERDICTS, Demand, Point, demands
+from roofline.byhand import ByHand, notes
 from roofline.capacity import resident
 from roofline.comparison import Comparison
-from roofline.crossing import WORDS, Crossover, Crossovers
+from roofline.crossing import SLIGHT, WORDS, Crossover, Crossovers
 from roofline.ledger import Ledger
 from roofline.show.terminal import Cell, bullets, table, text
 from roofline.show.text import title
@@ -46,17 +46,15 @@ def against_text(ledger: Ledger, other: Ledger, label: str) -> RenderableType:
         ],
         strict=True,
     )
+    here, there = _float(ledger.total.tokens_per_second), _float(other.total.tokens_per_second)
+    faster = f"{significant(max(pair.speed, 1 / pair.speed), 4)} times as many {'here' if pair.speed >= 1 else 'there'}"
     fit = resident(other.model, other.workload, other.precision, other.shard, other.device.capacity).fits
     return Group(
         text(),
         text(f"Against {label}: {title(other)}", "bold"),
         *(text(f"Note: {each}.", "yellow") for each in warnings(other)),
         text(),
-        text(
-            f"{significant(_float(other.total.tokens_per_second), 4)} tokens/s there, "
-            f"{significant(_float(ledger.total.tokens_per_second), 4)} here: "
-            f"{significant(pair.speed, 4)} times as many. {pair.reason}"
-        ),
+        text(f"{significant(here, 4)} tokens/s here, {significant(there, 4)} there: {faster}. {pair.reason}"),
         *([text("The other does not fit its memory.", "bold red")] if fit is False else []),
         text(),
         table([*heads, ("difference", "right")], [list(each) for each in cells], bold=len(rows)),
@@ -65,47 +63,63 @@ def against_text(ledger: Ledger, other: Ledger, label: str) -> RenderableType:
 
 def crossovers_text(answer: Crossovers) -> RenderableType:
     """Where each verdict turns, a line each, and why what does not turn does not."""
-    line = answer.line
     rows: list[list[Cell]] = []
     for each in answer.found:
         turns = each.value is not None
         at = f"{each.value:,}" if turns else "never"
         exact = significant(each.exact, 5) if each.exact is not None else ""
         rows.append([each.name, at, WORDS[each.axis] if turns else "", exact, _then(each)])
-    heads = [("what turns", "left"), ("from", "right"), ("", "left"), ("exactly at", "right"), ("it is then", "left")]
+    heads = [("what turns", "left"), ("from", "right"), ("", "left"), ("exactly at", "right"), ("then", "left")]
     reasons = [f"{each.name}: {each.reason}" for each in answer.found if each.reason]
+    base = answer.base
     blocks: list[RenderableType] = [
-        text(_question(answer), "bold"),
-        *(text(f"Note: {each}.", "yellow") for each in (*line.device.assumptions, *line.model.assumptions)),
+        *(text(line, "bold") for line in _question(answer)),
+        *(text(f"Note: {each}.", "yellow") for each in warnings(base)),
         text(),
-        table(heads, rows, shrinks=4),
-        text(),
-        bullets(reasons),
+        table(heads, rows, shrinks=0),
+        *([text(), bullets(reasons)] if reasons else []),
     ]
     if answer.limit_intensity is not None and answer.limit_tokens_per_second is not None:
         most, tends = significant(answer.limit_tokens_per_second, 4), significant(answer.limit_intensity)
         said = f"As the batch grows the pass tends to {most} tokens/s at {tends} FLOP/byte"
         fits = "" if answer.max_sequences is None else f"; {answer.max_sequences:,} sequences fit the memory"
-        blocks += [text(f"{said}{fits}.")]
-    return Group(*blocks)
+        blocks += [text(), text(f"{said}{fits}.")]
+    said = "What is counted, and what is left out (unpacking, overlap, caches), is as roofline predict states it."
+    return Group(*blocks, text(), text(said, "dim"))
 
 
 def _then(each: Crossover) -> str:
-    bound = each.after in VERDICTS
-    return f"{each.after}-bound" if bound else each.after
+    """What holds from the turn on, or throughout."""
+    share = "" if each.threshold is None else percent(each.threshold, 1 if each.threshold < 2 * SLIGHT else 2)
+    words = {
+        ("longer", each.after): f"{each.after} longer",
+        ("gain", "idle"): f"gain under {share}",
+        ("gain", "help"): f"gain over {share}",
+        ("rate", "reached"): f"{share} of the limit",
+        ("rate", "below"): f"under {share} of it",
+        ("cost", "dearer"): f"{share} over 1 token",
+        ("cost", "as cheap"): f"within {share} of 1",
+        ("knee", "own"): "own time > shared",
+        ("verdict", "link"): "communication-bound",
+        ("verdict", "launch"): "latency-bound",
+        ("verdict", each.after): f"{each.after}-bound",
+    }
+    return words.get((each.kind, each.after), each.after)
 
 
-def _question(answer: Crossovers) -> str:
-    line = answer.line
-    rows = line.workload.groups[0]
-    held = f"{rows.context:,} tokens" if line.axis == "sequences" else f"{rows.context:,} cached"
+def _question(answer: Crossovers) -> list[str]:
+    base = answer.base
+    rows = base.workload.groups[0]
+    along = "sequences, and by the context" if rows.phase == "decode" else "new tokens"
     derated = ""
     if answer.efficiency is not None:
         bandwidth, compute = (percent(each) for each in answer.efficiency)
-        derated = f", at {bandwidth} of its bandwidth and {compute} of its peaks"
-    ridge = f"ridge {significant(answer.ridge)} FLOP/byte"
-    where = f"{line.model.name} on {line.device.name}, {rows.phase} at {held}"
-    return f"{where}, by the {WORDS[line.axis]}{derated}; {ridge}"
+        derated = f"; at {bandwidth} of its bandwidth and {compute} of its peaks"
+    fused = ", small kernels folded" if base.fused else ""
+    return [
+        f"{title(base)}{fused}",
+        f"by the {along}{derated}; the ridge is at {significant(answer.ridge)} FLOP/byte",
+    ]
 
 
 def op_text(found: ByHand, others: Sequence[ByHand]) -> RenderableType:
@@ -128,42 +142,58 @@ def _operation(found: ByHand) -> list[RenderableType]:
     grid = Table.grid(padding=(0, 2, 0, 0))
     for side in ("left", "right", "left"):
         grid.add_column(justify="right" if side == "right" else "left")
-    for name, seconds, how in lines(found):
-        grid.add_row(name, text(si(seconds, "s")), text(how, "dim"))
+    for each in demands(work.cost, device):
+        grid.add_row(_resource(each), text(si(_float(each.seconds), "s")), text(_demand(each), "dim"))
     apart = f"{si(_float(bound.no_overlap), 's')} with no overlap"
     grid.add_row(text("bound", "bold"), text(si(_float(bound.seconds), "s"), "bold"), text(apart, "dim"))
+    hypothetical = device.assumptions
     return [
         text(f"{work.op} {dims}{options} on {device.name}", "bold"),
-        *(text(f"Note: {each}.", "yellow") for each in device.assumptions),
+        *(text(f"Note: {each}.", "yellow") for each in hypothetical),
         text(),
-        text(_verdict(found)),
+        text(_verdict(point)),
         text(),
         grid,
         text(),
         *(text(line) for line in _formulas(found)),
+        text(),
+        bullets(notes(found)[len(hypothetical) :]),
     ]
 
 
-def _verdict(found: ByHand) -> str:
-    point = found.point
+def _resource(demand: Demand) -> str:
+    return demand.name if demand.resource == "compute" else demand.resource
+
+
+def _demand(demand: Demand) -> str:
+    """How many at how much a second."""
+    if demand.resource == "launch":
+        return f"{_float(demand.amount):,.0f} of {si(demand.latency, 's')}"
+    units = {"compute": ("FLOP", "FLOP/s"), "memory": ("B", "B/s"), "link": ("B", "B/s")}[demand.resource]
+    if demand.supply is None:
+        return f"{si(_float(demand.amount), units[0])}; the peak is unknown"
+    sent = " sent" if demand.resource == "link" else ""
+    late = f", and {si(demand.latency, 's')} of latency" if demand.latency else ""
+    where = f" ({demand.name})" if demand.resource == "link" else ""
+    return f"{si(_float(demand.amount), units[0])}{sent} at {si(demand.supply, units[1])}{where}{late}"
+
+
+def _verdict(point: Point) -> str:
     said = VERDICTS[point.bound.by]
-    flops = _float(point.work.flops)
-    if not flops or not point.work.bytes:
-        return f"{said}: {si(_float(point.work.bytes), 'B')} moved and no FLOPs."
-    rate = main_rate(found)
-    peak = point.device.peak.get(rate)
+    cost = point.work.cost
+    if point.bound.by == "link":
+        sent, moved = si(_float(cost.link_bytes), "B"), si(_float(cost.bytes), "B")
+        return f"{said}: {sent} sent by each rank, {moved} of memory moved."
+    if not point.work.flops or not cost.bytes:
+        return f"{said}: {si(_float(cost.bytes), 'B')} moved, no FLOPs."
+    peak = point.device.peak.get(point.rate)
     intensity = f"{significant(_float(point.work.intensity), 4)} FLOP/byte"
     if peak is None:
-        return f"{said}: {intensity}; the {rate} peak of {point.device.id} is unknown."
-    ridge = significant(point.device.ridge_point(rate))
-    reached = flops / _float(point.bound.seconds)
-    most = f"at most {si(reached, 'FLOP/s')}, {percent(reached / peak)} of the {rate} peak"
-    return f"{said}: {intensity}, the ridge of {rate} is at {ridge}; {most}."
-
-
-def main_rate(found: ByHand) -> str:
-    """The rate of most of an operation's FLOPs."""
-    return max(found.flops_by_rate.items(), key=lambda each: _float(each[1]))[0]
+        return f"{said}: {intensity}; the {point.rate} peak of {point.device.id} is unknown."
+    ridge = significant(point.device.ridge_point(point.rate))
+    reached = _float(point.attainable)
+    most = f"at most {si(reached, 'FLOP/s')}, {percent(reached / peak)} of the {point.rate} peak"
+    return f"{said}: {intensity}, the ridge of {point.rate} is at {ridge}; {most}."
 
 
 def _formulas(found: ByHand) -> list[str]:

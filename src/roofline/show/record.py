@@ -7,7 +7,7 @@ from typing import Any, Literal, cast
 
 import msgspec
 
-from roofline.byhand import ByHand
+from roofline.byhand import ByHand, notes
 from roofline.capacity import memory
 from roofline.catalogue import source_titles
 from roofline.comparison import Comparison, Measured, Price
@@ -102,24 +102,20 @@ def _against(pair: Comparison) -> AgainstRecord:
 
 def crossovers_record(answer: Crossovers) -> dict[str, Any]:
     """Where the verdicts turn, as JSON types."""
-    line = answer.line
-    rows = _rows(line.workload.groups[0])
+    base, shares = answer.base, answer.efficiency
     return _plain(
         CrossoversRecord(
             schema="roofline.crossover/1",
-            model=NamedModel(line.model.name, line.model.parameters()),
-            device=NamedDevice(line.device.id, line.device.name),
-            phase=rows.phase,
-            sequences=rows.sequences,
-            new_tokens=rows.new_tokens,
-            context=rows.context,
-            efficiency=None if answer.efficiency is None else EfficiencyRecord(*answer.efficiency),
+            model=NamedModel(base.model.name, base.model.parameters()),
+            device=NamedDevice(base.device.id, base.device.name),
+            workload=_workload(base),
+            efficiency=None if shares is None else EfficiencyRecord(*shares),
             ridge=answer.ridge,
             crossovers=[CrossoverRecord(*each) for each in answer.found],
             limit_intensity=answer.limit_intensity,
             limit_tokens_per_second=answer.limit_tokens_per_second,
             max_sequences=answer.max_sequences,
-            assumptions=list(line.at(1).assumptions),
+            assumptions=list(base.assumptions),
         )
     )
 
@@ -127,43 +123,40 @@ def crossovers_record(answer: Crossovers) -> dict[str, Any]:
 def ops_record(found: ByHand, others: Sequence[ByHand]) -> dict[str, Any]:
     """One operation by hand, as JSON types."""
     device = found.point.device
-    named = NamedDevice(device.id, device.name)
-    notes = [*device.assumptions, *(f"The {rate} peak is unknown" for rate in found.point.bound.unknown)]
     record = ByHandRecord(
         **msgspec.structs.asdict(_op(found)),
         schema="roofline.op/1",
-        device=named,
+        device=NamedDevice(device.id, device.name),
         beside=[_op(each) for each in others],
-        assumptions=notes,
+        assumptions=notes(found),
     )
     return _plain(record)
 
 
 def _op(found: ByHand) -> OpRecord:
-    work, bound, device = found.point.work, found.point.bound, found.point.device
-    seconds, flops = cast(float, bound.seconds), cast(int, work.flops)
-    peaks = {rate: device.peak.get(rate) for rate in work.cost.flops}
-    rate = max(peaks, key=lambda each: cast(float, work.cost.flops[each]), default="")
-    peak = peaks.get(rate)
-    reached = flops / seconds if seconds else None
+    point = found.point
+    work, bound = point.work, point.bound
+    peak = point.device.peak.get(point.rate)
+    reached = cast(float, point.attainable) or None
     return OpRecord(
         op=work.op,
         dims=cast("dict[str, float]", dict(work.dims)),
-        flops=flops,
+        options=dict(found.options),
+        flops=cast(int, work.flops),
         bytes=cast(int, work.bytes),
         memory_bytes=cast("dict[str, int]", dict(work.cost.memory)),
         link_bytes=_whole(cast(float, work.cost.link_bytes)),
         intensity=cast(float, work.intensity),
-        ridge=peak / device.bandwidth if peak else None,
+        ridge=peak / point.device.bandwidth if peak else None,
         compute_seconds=cast(float, bound.compute),
         memory_seconds=cast(float, bound.memory),
         link_seconds=cast(float, bound.link),
         launch_seconds=cast(float, bound.launch),
-        bound_seconds=seconds,
+        bound_seconds=cast(float, bound.seconds),
         no_overlap_seconds=cast(float, bound.no_overlap),
         bound=bound.by,
-        attainable=reached if flops else None,
-        of_peak=reached / peak if reached is not None and peak and flops else None,
+        attainable=reached,
+        of_peak=reached / peak if reached and peak else None,
         formula={what: each.text for what, each in found.formulas.items()},
     )
 

@@ -173,6 +173,7 @@ class PriceRecord(msgspec.Struct):
     per_device_hour: float
     devices: int
     per_million_tokens: float
+    per_million_measured: float | None
 
 
 class RatioRecord(msgspec.Struct):
@@ -218,11 +219,13 @@ class CrossoverRecord(msgspec.Struct):
     """Where something turns: `value` is the first whole number at which `after` holds."""
 
     name: str
+    kind: Literal["verdict", "longer", "gain", "rate", "cost", "reach", "knee"]
     axis: Literal["sequences", "new_tokens", "context"]
     value: int | None
     exact: float | None
     before: str
     after: str
+    threshold: float | None
     reason: str
 
 
@@ -232,10 +235,7 @@ class CrossoversRecord(msgspec.Struct):
     schema: Literal["roofline.crossover/1"]
     model: NamedModel
     device: NamedDevice
-    phase: Literal["decode", "prefill"]
-    sequences: int
-    new_tokens: int
-    context: int
+    workload: WorkloadRecord
     efficiency: EfficiencyRecord | None
     ridge: float
     crossovers: list[CrossoverRecord]
@@ -250,6 +250,7 @@ class OpRecord(msgspec.Struct):
 
     op: str
     dims: dict[str, float]
+    options: dict[str, str]
     flops: int
     bytes: int
     memory_bytes: dict[str, int]

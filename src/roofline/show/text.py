@@ -159,12 +159,9 @@ def _kernels(ledger: Ledger) -> RenderableType:
     return table(heads, rows, bold=times.index(max(times)))
 
 
-_SHOWN = 6
-
-
 def _levers(ledger: Ledger, held: Memory) -> list[RenderableType]:
     """What would help, a line each, and what would not, with the numbers of the second ledgers."""
-    good = [each for each in ledger.levers if each.helps][:_SHOWN]
+    good = [each for each in ledger.levers if each.helps]
     bad = [each for each in ledger.levers if not each.helps]
     blocks: list[RenderableType] = []
     if good:
@@ -185,7 +182,7 @@ def _levers(ledger: Ledger, held: Memory) -> list[RenderableType]:
             ]
             for each in good
         ]
-        blocks.append(table(heads, rows))
+        blocks.append(table(heads, rows, shrinks=4))
     if bad:
         listed = ", ".join(f"{each.change} ({100 * each.gain:+.1f} %)" for each in bad)
         blocks.append(text(f"What would not: {listed}."))
@@ -195,7 +192,7 @@ def _levers(ledger: Ledger, held: Memory) -> list[RenderableType]:
 def _conditions(lever: Lever, held: Memory) -> Iterable[str]:
     """What a lever takes, and where it changes whether the pass fits."""
     if lever.ranks > 1:
-        yield f"{lever.ranks} x devices"
+        yield f"{lever.ranks} x devices, {100 * lever.gain_per_device:+.0f} % each"
     if lever.fits is not held.fits:
         yield "fits" if lever.fits else "does not fit"
 
@@ -207,8 +204,10 @@ def _measured(measured: Measured | None) -> Iterable[str]:
 def _price(price: Price | None) -> Iterable[str]:
     if price is not None:
         many = f" x {price.devices}" if price.devices > 1 else ""
-        cost = significant(price.per_million_tokens)
-        yield f"${cost} per million tokens at ${price.per_device_hour:g} an hour{many}."
+        cost = f"${significant(price.per_million_tokens)} per million tokens at these times"
+        if price.per_million_measured is not None:
+            cost += f", ${significant(price.per_million_measured)} at the measured rate"
+        yield f"{cost}, for ${price.per_device_hour:,.2f} an hour{many}."
 
 
 def _intensity(value: float) -> str:
