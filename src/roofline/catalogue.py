@@ -89,6 +89,11 @@ def _text(name: object, kind: str) -> str:
     return found
 
 
+def device_sheets() -> tuple[Sheet, ...]:
+    """What is known of every device that comes with the package."""
+    return sheets.every()
+
+
 def devices() -> list[Device]:
     """Every device that comes with the package and whose bandwidth is known."""
     return [each.device() for each in sheets.every() if each.bandwidth is not None]

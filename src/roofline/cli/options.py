@@ -67,6 +67,11 @@ Context = Annotated[int, _sized(units.length, 0)]
 Ranks = Annotated[int, _sized(units.count, 1, MOST_RANKS)]
 
 
+def print_text(text: str) -> None:
+    """Plain text on standard output, as it is."""
+    sys.stdout.write(text)
+
+
 def print_json(record: dict[str, Any]) -> None:
     """One JSON object on standard output."""
     sys.stdout.write(json.dumps(record, indent=1, allow_nan=False) + "\n")

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from roofline.device import Conflict
+from roofline.device import Conflict, Sparsity
 from roofline.model import Parameters
 
 Resource = Literal["compute", "memory", "link", "launch"]
@@ -314,16 +314,25 @@ class DeviceRecord(msgspec.Struct):
     id: str
     name: str
     vendor: str
+    architecture: str
+    form_factor: str
+    released: int | None
+    announced: bool
     peaks: dict[str, float]
-    bandwidth: float
+    bandwidth: float | None
+    cache_bandwidth: dict[str, float]
     capacity_bytes: int | None
+    capacity_note: str
     l2_bytes: int | None
     link_bandwidth: float | None
+    sparsity: Sparsity | None
+    parts: int
     ridge: dict[str, float]
     aliases: list[str]
     sources: dict[str, SourceRecord]
     conflicts: list[Conflict]
     notes: list[str]
+    assumptions: list[str]
 
 
 class DevicesRecord(msgspec.Struct):
