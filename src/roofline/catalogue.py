@@ -64,11 +64,11 @@ def load_sheet(name: str | os.PathLike[str]) -> Sheet:
 def _recognised(text: str) -> Sheet:
     """The one device that a name from a driver or a profile means; raises UnknownName with what comes close."""
     see = "See: roofline devices; or name a device's TOML file."
-    found = recognise(text)
-    if found.id is not None and found.name:
+    found = recognise(text if text.isprintable() else "")
+    if found.id is not None:
         return sheets.one(found.id).taken_for(printable(text))
-    if found.candidates and len(found.name) < _LONGEST_NAME:
-        raise UnknownName(f"Unknown device {shown(text)}. {found.reason} {see}")
+    if found.candidates and " " in found.name and len(found.name) < _LONGEST_NAME:
+        raise UnknownName(f"Unknown device: {found.reason} {see}")
     known = {name for each in sheets.every() for name in (each.id, *each.default_for)}
     raise UnknownName.of("device", text, known, see)
 

@@ -240,13 +240,13 @@ def _all_words(sheet: Sheet) -> frozenset[str]:
 
 
 def _nameless(known: Iterable[Sheet], said: _Said) -> Recognition:
-    """A device that only its figures tell, of which two must agree with one device and with no other."""
-    if sum(each is not None for each in (said.sms, said.memory, said.bandwidth)) < _LEAST_EVIDENCE:
-        return Recognition("", "unknown", None, (), "The profile has no name of its device, and too little else.")
+    """A device that only its figures tell: at least two must agree with it, and as many with no other."""
     checked = [_checked(each, said) for each in known]
-    left = [each for each in checked if each.agrees and not each.against]
-    if len(left) == 1 and len(left[0].agrees) >= _LEAST_EVIDENCE:
-        return _one("", left[0])
-    if left:
-        return _several("", left, said)
-    return Recognition("", "unknown", None, (), "The profile has no name of its device, and its figures fit none.")
+    left = [each for each in checked if len(each.agrees) >= _LEAST_EVIDENCE and not each.against]
+    most = max((len(each.agrees) for each in left), default=0)
+    best = [each for each in left if len(each.agrees) == most]
+    if not best:
+        return Recognition(
+            "", "unknown", None, (), "The profile has no name of its device, and its other figures tell none."
+        )
+    return _one("", best[0]) if len(best) == 1 else _several("", best, said)

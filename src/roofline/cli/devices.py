@@ -51,11 +51,11 @@ def devices(
     json
         One JSON object instead of text.
     """
-    chosen = _chosen(name, other, vendor, find, rate)
-    if name is None:
-        chosen = _ordered(chosen, sort, rate)
     if sum((trend, csv, json)) > 1:
         raise BadValue("--trend, --csv and --json are three forms of the answer. Choose one.")
+    if name is not None and (vendor, find, rate, sort, trend) != (None, None, None, "id", False):
+        raise BadValue("--vendor, --find, --rate, --sort and --trend are about the list. Leave out the name.")
+    chosen = _ordered(_chosen(vendor, find, rate), sort, rate) if name is None else _named(name, other)
     if json:
         from roofline.show.record import devices_record
 
@@ -77,22 +77,22 @@ def devices(
     return 0
 
 
-def _chosen(name: str | None, other: str | None, vendor: str | None, find: str | None, rate: str | None) -> list[Sheet]:
-    """The devices that are named, or those of the catalogue that the filters leave; raises UnknownName for none."""
-    if name is not None:
-        return [catalogue.load_sheet(each) for each in (name, other) if each is not None]
+def _named(name: str, other: str | None) -> list[Sheet]:
+    return [catalogue.load_sheet(each) for each in (name, other) if each is not None]
+
+
+def _chosen(vendor: str | None, find: str | None, rate: str | None) -> list[Sheet]:
+    """The devices of the catalogue that the filters leave; raises UnknownName where they leave none."""
     found = list(catalogue.device_sheets())
     if vendor is not None:
-        found = _left(
-            [each for each in found if each.vendor.lower() == vendor.strip().lower()], found, "vendor", vendor
-        )
+        sold = [each for each in found if each.vendor.lower() == vendor.strip().lower()]
+        found = _left(sold, "vendor", vendor, {each.vendor for each in found})
     if rate is not None:
-        found = _left([each for each in found if rate in each.peak], found, "rate", rate)
+        fast = [each for each in found if rate in each.peak]
+        found = _left(fast, "rate", rate, {each for sheet in found for each in sheet.peak})
     if find is not None:
-        wanted = find.strip().lower()
-        found = [each for each in found if wanted in _text(each)]
-        if not found:
-            raise UnknownName.of("device", find, catalogue.device_ids(), "See: roofline devices.")
+        said = [each for each in found if find.strip().lower() in _text(each)]
+        found = _left(said, "text", find, {word.strip(",()") for sheet in found for word in _text(sheet).split()})
     return found
 
 
@@ -100,11 +100,10 @@ def _text(sheet: Sheet) -> str:
     return " ".join((sheet.id, sheet.name, sheet.architecture, sheet.form_factor, *sheet.aliases)).lower()
 
 
-def _left(left: list[Sheet], among: list[Sheet], kind: str, wanted: str) -> list[Sheet]:
-    if left:
-        return left
-    known = {each.vendor for each in among} if kind == "vendor" else {rate for each in among for rate in each.peak}
-    raise UnknownName.of(kind, wanted, known, "See: roofline devices.")
+def _left(left: list[Sheet], kind: str, wanted: str, known: set[str]) -> list[Sheet]:
+    if not left:
+        raise UnknownName.of(kind, wanted, known, "No device is left. See: roofline devices.")
+    return left
 
 
 def _ordered(found: list[Sheet], sort: Order, rate: str | None) -> list[Sheet]:

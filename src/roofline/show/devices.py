@@ -228,8 +228,13 @@ def devices_csv(sheets: Sequence[Sheet]) -> str:
         for rate in rates:
             at = rate if rate in each.peak else None
             row += [each.peak.get(rate), _status(each, f"peak.{rate}"), ridge(each, at)]
-        lines.writerow(["" if cell is None else cell for cell in row])
+        lines.writerow(["" if cell is None else _whole(cell) for cell in row])
     return out.getvalue()
+
+
+def _whole(cell: object) -> object:
+    """A float without a fraction as an int, which a spreadsheet shows with all its digits."""
+    return int(cell) if isinstance(cell, float) and cell.is_integer() else cell
 
 
 _COLUMNS = ("peak_", "status_", "ridge_")

@@ -43,6 +43,7 @@ from roofline.show.schema import (
     RowsRecord,
     SourceRecord,
     Sources,
+    SparsityRecord,
     TimeModel,
     TotalRecord,
     WorkloadRecord,
@@ -309,7 +310,7 @@ def _device(sheet: Sheet) -> DeviceRecord:
         capacity_note=sheet.capacity_note,
         l2_bytes=sheet.l2,
         link_bandwidth=sheet.links[0].bandwidth if sheet.links else None,
-        sparsity=sheet.sparsity,
+        sparsity=_sparsity(sheet),
         parts=sheet.parts,
         ridge={rate: sheet.ridge_point(rate) for rate in sheet.peak} if known else {},
         aliases=list(sheet.aliases),
@@ -318,6 +319,11 @@ def _device(sheet: Sheet) -> DeviceRecord:
         notes=list(sheet.notes),
         assumptions=list(sheet.assumptions),
     )
+
+
+def _sparsity(sheet: Sheet) -> SparsityRecord | None:
+    found = sheet.sparsity
+    return None if found is None else SparsityRecord(found.factor, list(found.rates), found.pattern, found.note)
 
 
 def devices_record(sheets: Sequence[Sheet]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from roofline.device import Conflict, Sparsity
+from roofline.device import Conflict
 from roofline.model import Parameters
 
 Resource = Literal["compute", "memory", "link", "launch"]
@@ -308,6 +308,15 @@ class ModelsRecord(msgspec.Struct):
     models: list[ModelLine]
 
 
+class SparsityRecord(msgspec.Struct):
+    """What structured sparsity multiplies the peaks of some rates by; none of `peaks` counts it."""
+
+    factor: int
+    rates: list[str]
+    pattern: str
+    note: str
+
+
 class DeviceRecord(msgspec.Struct):
     """One device of `devices --json`."""
 
@@ -325,7 +334,7 @@ class DeviceRecord(msgspec.Struct):
     capacity_note: str
     l2_bytes: int | None
     link_bandwidth: float | None
-    sparsity: Sparsity | None
+    sparsity: SparsityRecord | None
     parts: int
     ridge: dict[str, float]
     aliases: list[str]
