@@ -196,9 +196,10 @@ def test_device_in_full(roofline, sheet):
 
     assert " ".join(f"{sheet.name} ({sheet.id})".split()) in words[:120]
     for key, figure in sheet.figures.items():
-        assert figure.status in row(text, key)
-        for source in figure.source:
-            assert f"· {source}: {catalogue.source_titles()[source][:30]}" in words
+        cells = " ".join(row(text, key))
+        assert figure.status in cells
+        for source, number in zip(figure.source, cells.split(figure.status)[1].split(","), strict=True):
+            assert f"· {number.strip()} {source}: {catalogue.source_titles()[source][:30]}" in words
     assert ("Sources that disagree" in text) is bool(sheet.conflicts)
     for conflict in sheet.conflicts:
         assert " ".join(conflict.verdict.split()) in words

@@ -60,12 +60,14 @@ def devices_text(sheets: Sequence[Sheet], rate: str | None = None) -> Renderable
 
 
 def device_text(sheet: Sheet, titles: Mapping[str, str]) -> RenderableType:
-    """One device in full: every figure with its status, source and note, and the conflicts."""
-    heads = [("figure", "left"), ("value", "right"), ("ridge", "right"), ("status", "left"), ("source", "left")]
+    """One device in full: every figure with its status, its sources by number and its note, and the conflicts."""
+    heads = [("figure", "left"), ("value", "right"), ("ridge", "right"), ("status", "left"), ("sources", "left")]
+    keys = [source for figure in sheet.figures.values() for source in figure.source]
+    numbers = {key: str(n) for n, key in enumerate(dict.fromkeys((*keys, *sheet.names.source)), 1)}
     rows: list[list[Cell]] = [["memory.bandwidth", UNKNOWN, "", "", ""]] if sheet.bandwidth is None else []
     for key, figure in sheet.figures.items():
         at = ridge(sheet, key.removeprefix("peak.")) if key.startswith("peak.") else None
-        sources = ", ".join(figure.source)
+        sources = ", ".join(numbers[each] for each in figure.source)
         rows.append([key, _value(key, figure.value), "" if at is None else significant(at), figure.status, sources])
     blocks: list[RenderableType] = [
         text(f"{sheet.name} ({sheet.id}){f', {sheet.released}' if sheet.released else ''}", style="bold"),
@@ -76,11 +78,9 @@ def device_text(sheet: Sheet, titles: Mapping[str, str]) -> RenderableType:
     ]
     notes = [f"{key}: {figure.note}" for key, figure in sheet.figures.items() if figure.note]
     disagree = (f"{each.field}: {'; '.join(each.values)}. Taken: {each.verdict}" for each in sheet.conflicts)
-    used = dict.fromkeys(source for figure in sheet.figures.values() for source in figure.source)
-    used |= dict.fromkeys(sheet.names.source)
     blocks += _block("Notes", (*notes, *_facts(sheet), *sheet.notes))
     blocks += _block("Sources that disagree", disagree)
-    blocks += _block("Sources", (f"{key}: {titles.get(key, key)}" for key in used))
+    blocks += _block("Sources", (f"{n}  {key}: {titles.get(key, key)}" for key, n in numbers.items()))
     return Group(*blocks)
 
 
