@@ -128,7 +128,7 @@ class Sheet:
         if self.bandwidth is None:
             raise UnknownName(
                 f"The memory bandwidth of {self.id} ({self.name}) is not known, so nothing can be placed on it. "
-                "Write it into a device file of your own, with where it is from."
+                "Set it (--set device.bandwidth=200GB/s), or write it into a device file of your own."
             )
         return Device(**{each.name: getattr(self, each.name) for each in fields(Device)})
 

@@ -207,25 +207,33 @@ def test_device_in_full(roofline, sheet):
         assert " ".join(said.split()) in words
 
 
-def test_device_in_full_as_json(roofline, sheet):
+def test_every_device_as_json(roofline):
     """Follows the schema; figures in base units, ridges with them, sources by title."""
-    record = roofline("devices", sheet.id, "--json").json
-    [found] = record["devices"]
+    record = roofline("devices", "--json").json
+    titles = set(catalogue.source_titles().values())
 
     jsonschema.validate(record, SCHEMA)
-    assert found["peaks"] == dict(sheet.peak)
-    assert found["bandwidth"] == sheet.bandwidth
-    ridges = {rate: peak / sheet.bandwidth for rate, peak in sheet.peak.items()} if sheet.bandwidth else {}
-    assert found["ridge"] == ridges
-    assert found["capacity_bytes"] == sheet.capacity
-    assert {key: entry["value"] for key, entry in found["sources"].items()} == {
-        key: figure.value for key, figure in sheet.figures.items()
-    }
-    titles = set(catalogue.source_titles().values())
-    assert all(title in titles for entry in found["sources"].values() for title in entry["source"])
-    assert len(found["conflicts"]) == len(sheet.conflicts)
-    assert (found["released"], found["announced"], found["parts"]) == (sheet.released, sheet.announced, sheet.parts)
-    assert (found["sparsity"] or {}).get("factor") == (sheet.sparsity and sheet.sparsity.factor)
+    for found in record["devices"]:
+        sheet = catalogue.load_sheet(found["id"])
+        assert found["peaks"] == dict(sheet.peak)
+        assert found["bandwidth"] == sheet.bandwidth
+        ridges = {rate: peak / sheet.bandwidth for rate, peak in sheet.peak.items()} if sheet.bandwidth else {}
+        assert found["ridge"] == ridges
+        assert found["capacity_bytes"] == sheet.capacity
+        values = {key: entry["value"] for key, entry in found["sources"].items()}
+        assert values == {key: figure.value for key, figure in sheet.figures.items()}
+        assert all(title in titles for entry in found["sources"].values() for title in entry["source"])
+        assert len(found["conflicts"]) == len(sheet.conflicts)
+        assert (found["released"], found["announced"], found["parts"]) == (sheet.released, sheet.announced, sheet.parts)
+        assert (found["sparsity"] or {}).get("factor") == (sheet.sparsity and sheet.sparsity.factor)
+
+
+def test_one_device_as_json_is_its_line_of_all(roofline):
+    """The same record."""
+    all_of_them = {each["id"]: each for each in roofline("devices", "--json").json["devices"]}
+
+    for ident in ("h100-sxm", "apple-m3", "rubin", "mi250x"):
+        assert roofline("devices", ident, "--json").json["devices"] == [all_of_them[ident]]
 
 
 def test_device_by_hand(roofline):
@@ -253,7 +261,18 @@ def test_what_is_not_known_is_said(roofline):
 
 def test_nothing_is_placed_on_a_device_without_a_bandwidth(roofline):
     """One line that says what is missing."""
-    refused(roofline("predict", "7B", "--device", "apple-m3"), "apple-m3", "bandwidth", "not known")
+    refused(roofline("predict", "7B", "--device", "apple-m3"), "apple-m3", "bandwidth", "not known", "--set")
+    refused(roofline("op", "linear", "m=8", "n=8", "k=8", "--device", "apple-m3"), "apple-m3", "--set")
+
+
+def test_a_bandwidth_set_by_hand_makes_a_device(roofline):
+    """A hypothetical one: 14 GB of weights at 100 GB/s take 140 ms, and the answer says where that is from."""
+    change = ["--set", "device.bandwidth=100GB/s", "device.peak.bf16=4TFLOP/s"]
+    record = roofline("predict", "7B", "--device", "apple-m3", *change, "--json").json
+
+    assert record["total"]["seconds"] == pytest.approx(0.14, rel=0.01)
+    assert any("100.0 GB/s where none is known" in each for each in record["assumptions"])
+    refused(roofline("predict", "7B", "--device", "apple-m3", "--set", "device.bandwidth=x2"), "bandwidth")
 
 
 def test_short_name_of_a_device_says_what_it_is_taken_for(roofline):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import App, Parameter, Token
 
 from roofline import units
-from roofline.catalogue import load_device, load_model
+from roofline.catalogue import load_model, load_sheet
 from roofline.errors import BadValue, UnknownName, shown
 from roofline.ledger import predict
 from roofline.shard import MOST_RANKS, Shard
@@ -65,11 +65,6 @@ Sequences = Annotated[int, _sized(units.count, 1)]
 Tokens = Annotated[int, _sized(units.length, 1)]
 Context = Annotated[int, _sized(units.length, 0)]
 Ranks = Annotated[int, _sized(units.count, 1, MOST_RANKS)]
-
-
-def print_text(text: str) -> None:
-    """Plain text on standard output, as it is."""
-    sys.stdout.write(text)
 
 
 def print_json(record: dict[str, Any]) -> None:
@@ -168,9 +163,9 @@ class Setting:
     @property
     def loaded_device(self) -> Device:
         """The device with its changed fields."""
-        found = load_device(self.device)
+        found = load_sheet(self.device)
         if not self.set:
-            return found
+            return found.device()
         from roofline.hypothetical import changed_device
 
         return changed_device(found, self._changes[0])
