@@ -126,12 +126,22 @@ UNKNOWN = {
     "NVIDIA GeForce RTX 5070": "rtx-5090",
     "AMD Instinct MI100": "mi210",
     "AMD MI210X": "mi210",
+    "AMD Instinct MI300X HF": "mi300x",
+    "Intel(R) Data Center GPU Max 1100": "max-1550",
+    "TPU v4 lite": "tpu-v4",
     "AMD Radeon RX 7900 XTX": "mi300x",
     "TPU v2": "tpu-v4",
     "TPU v3": "tpu-v4",
     "Apple M9": "apple-m1",
     "GRID A100X-40C": "a100-sxm-40gb",
     "GRID A100-40C": "a100-sxm-40gb",
+    "GRID T4-16Q": "t4",
+    "NVIDIA A10-24Q": "a10",
+    "NVIDIA A40-48": "a40",
+    "NVIDIA L4-24C": "l4",
+    "NVIDIA H100-7-80C": "h100-sxm",
+    "NVIDIA GH200-96C": "gh200-96gb",
+    "NVIDIA GB200-189C": "gb200",
     "NVIDIA A100-SXM4-40GB MIG 1g.5gb": "a100-sxm-40gb",
     "NVIDIA H100 80GB HBM3 MIG 3g.40gb": "h100-sxm",
     "Intel(R) Xeon(R) CPU E5-2690": "xeon-8480",
@@ -158,6 +168,13 @@ def test_another_name_is_none(name, not_this):
     assert (found.status, found.id) == ("unknown", None)
     with pytest.raises(UnknownName, match="--device"):
         found.device()
+
+
+@pytest.mark.parametrize("name", ["NVIDIA A100-SXM4-40GB MIG 1g.5gb", "GRID T4-16Q", "NVIDIA H100-3-40C"])
+def test_a_slice_is_called_a_slice(name):
+    """Its share of the supplies is not in its name."""
+    assert "A slice of a GPU" in recognise(name).reason
+    assert "A slice of a GPU" not in recognise("NVIDIA GeForce RTX 4090 Laptop GPU").reason
 
 
 def test_every_alias_and_name_of_a_device_is_that_device():
@@ -195,6 +212,7 @@ def test_every_family_is_ambiguous_or_decided_by_the_words():
         ("gfx90a", {"mi210", "mi250", "mi250x"}),
         ("gfx942:sramecc+:xnack-", {"mi300a", "mi300x", "mi308x", "mi325x"}),
         ("gfx950", {"mi350x", "mi355x"}),
+        ("AMD Instinct MI250X / MI250", {"mi250x", "mi250"}),
         ("RTX PRO 6000 Blackwell", {"rtx-pro-6000-ws", "rtx-pro-6000-se"}),
     ],
 )
@@ -224,6 +242,7 @@ def test_a_name_of_several_is_ambiguous(name, candidates):
         ("gfx942", {"sms": 80}, "mi308x"),
         ("gfx942", {"sms": 304}, None),
         ("gfx90a", {"sms": 110}, "mi250x"),
+        ("AMD Instinct MI250X / MI250", {"sms": 110}, "mi250x"),
         ("gfx90a", {"sms": 104}, None),
         ("gfx950", {"sms": 256, "memory": 309_000_000_000}, None),
         ("AMD Radeon Graphics", {"sms": 304, "memory": 206_141_652_992}, "mi300x"),

@@ -21,7 +21,8 @@ from roofline.units import GIGA, gib, significant
 _LONGEST = 256
 # Words that a device's name may carry and that tell nothing apart.
 _NEUTRAL = frozenset(["corporation", "inc", "gpu", "accelerator", "r", "tm"])
-_SLICE = frozenset(["mig", "grid", "vgpu"])
+# Words of a slice of a GPU: `MIG 1g.5gb`, or a vGPU's profile, as in `GRID T4-16Q` and `NVIDIA H100-3-40C`.
+_SLICE = re.compile(r"mig|grid|vgpu|\d+[abcq](me)?")
 _NO_NAME = "a profile without a name"
 # A program sees a little less memory than there is: what the driver keeps, and ECC on GDDR (6 %).
 _LEAST_MEMORY, _MOST_MEMORY = 0.9, 1.005
@@ -229,7 +230,7 @@ def _strange(text: str, words: tuple[str, ...], known: Iterable[Sheet]) -> Recog
     strange = " ".join(word for word in words if word not in expected)
     what = f"{shown(strange)} is not in the name of" if strange else "its words are those of"
     reason = f"{shown(text)} is unknown: {what} {', '.join(ids)}."
-    if _SLICE & anything:
+    if any(_SLICE.fullmatch(word) for word in words):
         reason += " A slice of a GPU has a share of its supplies that the name does not tell."
     return Recognition(text, "unknown", None, ids, reason)
 
