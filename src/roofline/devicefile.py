@@ -155,6 +155,7 @@ def sheet_from(text: str, where: str) -> Sheet:
         architecture=parsed.architecture,
         form_factor=parsed.form_factor,
         announced=parsed.announced,
+        assumptions=(f"{parsed.id} is announced: its figures are what is expected of it",) if parsed.announced else (),
         cache_bandwidth={key: each.value for key, each in speeds.items() if each},
         sparsity=_sparsity(parsed, where),
         parts=_whole(package.parts, "package.parts", where),

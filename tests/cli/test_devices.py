@@ -255,7 +255,8 @@ def test_device_by_hand(roofline):
 def test_what_is_not_known_is_said(roofline):
     """Bandwidth of the M3; what is announced; two devices in a package."""
     assert row(answered(roofline("devices", "apple-m3")), "memory.bandwidth") == ["memory.bandwidth", "unknown"]
-    assert "Announced: its figures are" in answered(roofline("devices", "rubin"))
+    assert "rubin is announced: its figures are what is expected" in answered(roofline("devices", "rubin"))
+    assert "rubin is announced" in roofline("predict", "7B", "--device", "rubin").out
     assert "package: 2 devices to a framework, each one GCD" in answered(roofline("devices", "mi250x"))
 
 

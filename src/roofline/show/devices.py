@@ -71,7 +71,7 @@ def device_text(sheet: Sheet, titles: Mapping[str, str]) -> RenderableType:
         rows.append([key, _value(key, figure.value), "" if at is None else significant(at), figure.status, sources])
     blocks: list[RenderableType] = [
         text(f"{sheet.name} ({sheet.id}){f', {sheet.released}' if sheet.released else ''}", style="bold"),
-        *(text(f"{line}.", style="yellow") for line in _warnings(sheet)),
+        *(text(f"{line}.", style="yellow") for line in sheet.assumptions),
         text(_kind(sheet), style="dim"),
         text(),
         table(heads, rows, shrinks=4),
@@ -87,11 +87,6 @@ def device_text(sheet: Sheet, titles: Mapping[str, str]) -> RenderableType:
 def _block(title: str, lines: Iterable[str]) -> list[RenderableType]:
     found = list(lines)
     return [text(), text(title, style="bold dim"), bullets(found)] if found else []
-
-
-def _warnings(sheet: Sheet) -> tuple[str, ...]:
-    status = ("Announced: its figures are what the vendor or others expect",) if sheet.announced else ()
-    return (*sheet.assumptions, *status)
 
 
 def _kind(sheet: Sheet) -> str:
@@ -141,7 +136,7 @@ def pair_text(left: Sheet, right: Sheet) -> RenderableType:
         rows.append([f"ridge.{rate}", _known(first, digits=3), _known(second, digits=3), _quotient(first, second)])
     return Group(
         *(text(f"{each.id}: {each.name}, {_kind(each)}", style="bold") for each in (left, right)),
-        *(text(f"{line}.", style="yellow") for each in (left, right) for line in _warnings(each)),
+        *(text(f"{line}.", style="yellow") for each in (left, right) for line in each.assumptions),
         text(),
         table(heads, rows),
         text(),
