@@ -43,13 +43,13 @@ def test_every_other_config_is_refused_by_the_key_that_decides(folder):
 
 
 def test_every_dense_config_predicts_on_every_device(folder):
-    """A ledger with positive times and a verdict, whether it fits or not."""
+    """A ledger with positive times and a verdict, whether it fits or not, on each device with a BF16 rate."""
     from roofline.catalogue import devices
 
     for name, row in expected(folder).items():
         if row["model_type"] in DENSE:
             model = rl.Model.load(folder / "configs" / name)
-            for device in devices():
+            for device in (each for each in devices() if "bf16" in each.peak):
                 record = rl.predict(model, device, rl.Workload.decode(8)).to_dict()
                 assert record["total"]["seconds"] > 0
                 assert record["verdict"]

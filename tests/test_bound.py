@@ -13,7 +13,7 @@ from roofline import ops
 from roofline.bound import VERDICTS, Bound, Point, bound, place
 from roofline.collectives import all_reduce
 from roofline.cost import Cost, Work
-from roofline.device import Device, Link
+from roofline.device import Device, Link, Sparsity
 from roofline.errors import BadValue, UnknownName
 
 NVLINK = Link("nvlink", 100e9, domain=8, latency=2e-6)
@@ -342,3 +342,11 @@ def test_a_collective_has_ranks(ranks: float) -> None:
     """One at the least."""
     with pytest.raises(BadValue, match="ranks of all-reduce"):
         all_reduce(1024, ranks)
+
+
+def test_a_sparse_rate_counts_where_it_is_asked_for() -> None:
+    """400 GFLOP at twice 400 TFLOP/s: 0.5 ms; the dense rate beside it stays."""
+    chip = Device("chip", "A Chip", {"bf16": 400e12}, 2e12, sparsity=Sparsity(2, ("bf16",)))
+
+    assert bound(Cost({"bf16-sparse": 400e9}), chip).compute == pytest.approx(0.5e-3)
+    assert bound(Cost({"bf16": 400e9}), chip).compute == pytest.approx(1e-3)

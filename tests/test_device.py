@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roofline.device import Device, Link, Topology
+from roofline.device import Device, Link, Sheet, Sparsity, Topology
 from roofline.errors import BadValue, UnknownName
 
 NVLINK = Link("nvlink", 450e9, domain=8, latency=1e-6)
@@ -137,3 +139,62 @@ def test_taken_for_is_noted() -> None:
     assert taken.assumptions == ("c is taken as chip (A Chip)",)
     assert (taken.peak, taken.bandwidth) == (CHIP.peak, CHIP.bandwidth)
     assert CHIP.assumptions == ()
+
+
+SPARSE = Sparsity(2, ("bf16",))
+SHEET = Sheet("pair", "A Pair", {"bf16": 400e12, "fp32-vector": 50e12}, 2e12, 64, l2=16, cache=16, sparsity=SPARSE)
+
+
+def test_a_sheet_with_a_bandwidth_is_a_device() -> None:
+    """Every field of it stays."""
+    device = SHEET.device()
+    assert isinstance(device, Device)
+    assert (device.bandwidth, device.peak, device.sparsity) == (2e12, SHEET.peak, SPARSE)
+
+
+def test_a_sheet_without_a_bandwidth_is_none() -> None:
+    """The line says what is missing, and what to do."""
+    sheet = Sheet("dim", "Dim", {"bf16": 1e12}, None)
+    with pytest.raises(UnknownName, match=r"memory bandwidth of dim \(Dim\) is not known.*device file"):
+        sheet.device()
+    with pytest.raises(UnknownName, match="no ridge point"):
+        sheet.ridge_point()
+
+
+def test_a_sparse_rate_is_asked_for_by_name() -> None:
+    """Twice the dense one, and no peak."""
+    assert SHEET.rate("bf16-sparse") == 800e12
+    assert "bf16-sparse" not in SHEET.peak
+    assert SHEET.ridge_point("bf16-sparse") == 400
+
+
+@pytest.mark.parametrize("rate", ["fp32-vector-sparse", "fp8-sparse", "-sparse", "sparse"])
+def test_a_sparse_rate_of_no_stated_factor_is_refused(rate: str) -> None:
+    """Nothing is doubled that the vendor does not double."""
+    with pytest.raises(UnknownName, match="no known peak"):
+        SHEET.rate(rate)
+    with pytest.raises(UnknownName):
+        CHIP.rate("bf16-sparse")
+
+
+def test_one_part_has_its_share() -> None:
+    """One GCD of two: half the peak, bandwidth, memory and cache, and the same ridge."""
+    pair = replace(SHEET, parts=2, part="GCD", cache_bandwidth={"l2": 10e12})
+    part = pair.one_part()
+    assert (part.peak["bf16"], part.bandwidth, part.capacity, part.l2, part.cache) == (200e12, 1e12, 32, 8, 8)
+    assert part.cache_bandwidth == {"l2": 5e12}
+    assert part.ridge_point() == pair.ridge_point()
+    assert part.name == "A Pair, one GCD of 2"
+    assert part.assumptions == ("one GCD has 1/2 of what pair supplies",)
+    assert part.one_part() == part
+
+
+def test_one_part_of_what_is_not_known_is_not_known() -> None:
+    """No share of nothing."""
+    part = Sheet("dim", "Dim", {}, None, parts=2, part="die").one_part()
+    assert (part.bandwidth, part.capacity, part.l2) == (None, None, None)
+
+
+def test_a_sheet_of_one_part_is_its_part() -> None:
+    """Most packages are one device."""
+    assert SHEET.one_part() is SHEET

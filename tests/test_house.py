@@ -146,6 +146,7 @@ def test_package_ships_its_data():
     assert (SOURCE / "py.typed").exists()
     assert {each.name for each in (SOURCE / "data").iterdir()} == {
         "devices",
+        "devices.json",
         "models",
         "reached.toml",
         "recipes",

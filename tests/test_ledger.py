@@ -12,9 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import roofline as rl
-from roofline.catalogue import device_ids, load_model, model_ids
+from roofline.catalogue import devices as catalogue_devices
+from roofline.catalogue import load_model, model_ids
 
-DEVICES = {ident: rl.Device.load(ident) for ident in device_ids()}
+DEVICES = {each.id: each for each in catalogue_devices() if "bf16" in each.peak}
 MODELS = {ident: rl.Model.load(ident) for ident in model_ids()}
 
 models = st.sampled_from(sorted(MODELS))

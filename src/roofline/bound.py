@@ -83,7 +83,8 @@ def bound(cost: Cost, device: Device) -> Bound:
     """The least time of each resource for `cost` on `device`.
 
     Rates run side by side on their own units, so the slowest one counts. Raises UnknownName for a
-    tensor rate that the device lacks; an unknown vector rate is named in `Bound.unknown`.
+    tensor rate that the device lacks (`bf16-sparse` is one where its sparsity is known); an unknown
+    vector rate is named in `Bound.unknown`.
     """
     compute: Num = 0.0
     unknown: tuple[str, ...] = ()
@@ -94,7 +95,7 @@ def bound(cost: Cost, device: Device) -> Bound:
         elif rate.endswith("-vector"):
             unknown = (*unknown, rate)
         else:
-            device.rate(rate)
+            compute = maximum(flops / device.rate(rate), compute)
     memory = cost.bytes / device.bandwidth
     if not cost.links and not device.launch:
         return Bound.of(compute, memory, unknown=unknown)

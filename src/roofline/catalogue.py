@@ -5,59 +5,80 @@ from __future__ import annotations
 import os
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 from roofline import config as configs
-from roofline.device import Device
-from roofline.devicefile import device_from
+from roofline import sheets
+from roofline.device import Device, Sheet
+from roofline.devicefile import sheet_from
 from roofline.errors import BadValue, ConfigError, DataError, UnknownName, shown
 from roofline.files import exists, home, printable, read_text
 from roofline.model import Block, Model
 from roofline.parts.attention import BareAttention
 from roofline.parts.ends import Bulk
+from roofline.recognition import recognise
 from roofline.shard import Axis
 from roofline.units import GIGA, MIB
 
 _LARGEST_DEVICE = MIB // 16
+_LONGEST_NAME = 100
 _DATA = Path(__file__).parent / "data"
 
 
 def device_ids() -> list[str]:
     """Ids of the devices that come with the package."""
-    return _ids("devices")
+    return sheets.ids()
 
 
 def model_ids() -> list[str]:
     """Ids of the models that come with the package."""
-    return _ids("models")
-
-
-def _ids(folder: str) -> list[str]:
-    names = (each.name for each in (_DATA / folder).iterdir())
+    names = (each.name for each in (_DATA / "models").iterdir())
     return sorted(name.removesuffix(".toml") for name in names if name.endswith(".toml"))
 
 
-def load_device(name: str | os.PathLike[str]) -> Device:
-    """The device of that id, alias or TOML file; raises UnknownName or DataError."""
+def load_sheet(name: str | os.PathLike[str]) -> Sheet:
+    """What is known of the device of that id, alias or TOML file; raises UnknownName or DataError.
+
+    One file is parsed for an id; an alias or a shorter name is found in the index of all.
+    """
     text = _text(name, "device")
     if text.lower().endswith(".toml") or os.sep in text:
-        return device_from(
+        return sheet_from(
             read_text(Path(text), _LARGEST_DEVICE, DataError, "a device file, a few KiB of TOML"), printable(text)
         )
     wanted = text.strip().lower()
-    if wanted in device_ids():
-        return _built_in(wanted)
-    for each in _devices():
+    if wanted in sheets.ids():
+        return sheets.one(wanted)
+    for each in sheets.every():
         if wanted in (alias.lower() for alias in each.aliases):
             return each
         if wanted in each.default_for:
             return each.taken_for(text)
-    known = {alias for each in _devices() for alias in (each.id, *each.default_for)}
-    raise UnknownName.of("device", text, known, "See: roofline devices; or name a device's TOML file.")
+    return _recognised(text)
+
+
+def _recognised(text: str) -> Sheet:
+    """The one device that a name from a driver or a profile means; raises UnknownName with what comes close."""
+    see = "See: roofline devices; or name a device's TOML file."
+    found = recognise(text if text.isprintable() else "")
+    if found.id is not None:
+        return sheets.one(found.id).taken_for(printable(text))
+    if found.candidates and " " in found.name and len(found.name) < _LONGEST_NAME:
+        raise UnknownName(f"Unknown device: {found.reason} {see}")
+    known = {name for each in sheets.every() for name in (each.id, *each.default_for)}
+    raise UnknownName.of("device", text, known, see)
+
+
+def load_device(name: str | os.PathLike[str]) -> Device:
+    """The device of that id, alias or TOML file; raises UnknownName or DataError.
+
+    A device whose bandwidth is not known cannot be placed on a roofline: UnknownName says so.
+    """
+    return load_sheet(name).device()
 
 
 def _text(name: object, kind: str) -> str:
@@ -68,19 +89,14 @@ def _text(name: object, kind: str) -> str:
     return found
 
 
-@cache
-def _built_in(ident: str) -> Device:
-    where = f"{ident}.toml"
-    return device_from((_DATA / "devices" / where).read_text("utf-8"), where)
-
-
-def _devices() -> Iterator[Device]:
-    return (_built_in(each) for each in device_ids())
+def device_sheets() -> tuple[Sheet, ...]:
+    """What is known of every device that comes with the package."""
+    return sheets.every()
 
 
 def devices() -> list[Device]:
-    """Every device that comes with the package."""
-    return list(_devices())
+    """Every device that comes with the package and whose bandwidth is known."""
+    return [each.device() for each in sheets.every() if each.bandwidth is not None]
 
 
 class Found(NamedTuple):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from os import PathLike
+from typing import Self
 
 from roofline.errors import BadValue, UnknownName, shown
 
@@ -55,18 +56,50 @@ class Conflict:
 
 
 @dataclass(frozen=True, slots=True)
-class Device:
-    """One accelerator's supplies.
+class Sparsity:
+    """What structured sparsity multiplies the peaks of `rates` by, where the vendor states one factor.
+
+    It is no peak: it counts only where a rate is asked for by name, as `bf16-sparse`.
+    """
+
+    factor: int
+    rates: tuple[str, ...]
+    pattern: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """How others call a device, apart from the exact strings in its aliases.
+
+    A name is this device's where it has all words of one of `words`, and no word that is neither among
+    these, nor in `also`, nor the vendor's or the chip's. One of `family` is shared with other devices;
+    `units` are compute units that a runtime reports beside the count of the whole package. `source` and
+    `note` say where the names and aliases are from.
+    """
+
+    words: tuple[str, ...] = ()
+    also: tuple[str, ...] = ()
+    family: tuple[str, ...] = ()
+    units: tuple[int, ...] = ()
+    source: tuple[str, ...] = ()
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """What is known of one accelerator; what is not known is absent or None.
 
     `peak` is dense, by rate [FLOP/s]; `bandwidth` of its memory [byte/s]; `capacity` is what a
     program may use [byte], `capacity_note` says whose figure that is; `launch` is the time of one
-    kernel launch [s], 0 on the ideal roofline; `cache` is the largest cache on the chip [byte].
+    kernel launch [s], 0 on the ideal roofline; `cache` is the largest cache on the chip [byte];
+    `cache_bandwidth` by its level [byte/s]. A framework sees `parts` devices in one package.
     """
 
     id: str
     name: str
     peak: Mapping[str, float]
-    bandwidth: float
+    bandwidth: float | None
     capacity: int | None = None
     vendor: str = ""
     capacity_note: str = ""
@@ -81,6 +114,76 @@ class Device:
     conflicts: tuple[Conflict, ...] = ()
     notes: tuple[str, ...] = ()
     assumptions: tuple[str, ...] = ()
+    architecture: str = ""
+    form_factor: str = ""
+    announced: bool = False
+    cache_bandwidth: Mapping[str, float] = field(default_factory=dict[str, float])
+    sparsity: Sparsity | None = None
+    parts: int = 1
+    part: str = ""
+    names: Names = Names()
+
+    def device(self) -> Device:
+        """The same as a Device; raises UnknownName where no source states its bandwidth."""
+        if self.bandwidth is None:
+            raise UnknownName(
+                f"The memory bandwidth of {self.id} ({self.name}) is not known, so nothing can be placed on it. "
+                "Set it (--set device.bandwidth=200GB/s), or write it into a device file of your own."
+            )
+        return Device(**{each.name: getattr(self, each.name) for each in fields(Device)})
+
+    def taken_for(self, name: str) -> Self:
+        """The same device, with a note that it was taken for the shorter `name`."""
+        return replace(self, assumptions=(*self.assumptions, f"{name} is taken as {self.id} ({self.name})"))
+
+    def one_part(self) -> Self:
+        """One of the devices that a framework sees in the package: an equal share of every supply but the links."""
+        if self.parts == 1:
+            return self
+        share = 1 / self.parts
+        whole = {"capacity": self.capacity, "l2": self.l2, "cache": self.cache}
+        return replace(
+            self,
+            name=f"{self.name}, one {self.part} of {self.parts}",
+            peak={rate: value * share for rate, value in self.peak.items()},
+            bandwidth=None if self.bandwidth is None else self.bandwidth * share,
+            cache_bandwidth={level: value * share for level, value in self.cache_bandwidth.items()},
+            parts=1,
+            assumptions=(*self.assumptions, f"one {self.part} has 1/{self.parts} of what {self.id} supplies"),
+            **{key: None if value is None else value // self.parts for key, value in whole.items()},
+        )
+
+    def rate(self, name: str) -> float:
+        """The dense peak of a rate [FLOP/s], or that of `bf16-sparse`, where it is asked for by this name.
+
+        Raises UnknownName with the rates that are known.
+        """
+        found = self.peak.get(name)
+        if found is None and name.endswith("-sparse") and self.sparsity is not None:
+            dense = name.removesuffix("-sparse")
+            if dense in self.sparsity.rates and dense in self.peak:
+                return self.peak[dense] * self.sparsity.factor
+        if found is None:
+            known = ", ".join(sorted(self.peak)) or "none"
+            raise UnknownName(
+                f"{self.id} has no known peak for the rate {shown(name)}. Known: {known}. "
+                "Choose one with --compute; none is scaled from another."
+            )
+        return found
+
+    def ridge_point(self, rate: str = "bf16") -> float:
+        """Peak over bandwidth: the intensity where memory and compute take as long [FLOP/byte]."""
+        peak = self.rate(rate)
+        if self.bandwidth is None:
+            raise UnknownName(f"The memory bandwidth of {self.id} is not known, so there is no ridge point.")
+        return peak / self.bandwidth
+
+
+@dataclass(frozen=True, slots=True)
+class Device(Sheet):
+    """One accelerator's supplies: a sheet whose bandwidth is known."""
+
+    bandwidth: float
 
     def __post_init__(self) -> None:
         supplies = {"bandwidth": self.bandwidth, **{f"{rate} peak": value for rate, value in self.peak.items()}}
@@ -97,25 +200,6 @@ class Device:
         from roofline.catalogue import load_device
 
         return load_device(name)
-
-    def taken_for(self, name: str) -> Device:
-        """The same device, with a note that it was taken for the shorter `name`."""
-        return replace(self, assumptions=(*self.assumptions, f"{name} is taken as {self.id} ({self.name})"))
-
-    def rate(self, name: str) -> float:
-        """The dense peak of a rate [FLOP/s]; raises UnknownName with the rates that are known."""
-        found = self.peak.get(name)
-        if found is None:
-            known = ", ".join(sorted(self.peak)) or "none"
-            raise UnknownName(
-                f"{self.id} has no known peak for the rate {shown(name)}. Known: {known}. "
-                "Choose one with --compute; none is scaled from another."
-            )
-        return found
-
-    def ridge_point(self, rate: str = "bf16") -> float:
-        """Peak over bandwidth: the intensity where memory and compute take as long [FLOP/byte]."""
-        return self.rate(rate) / self.bandwidth
 
     def derated(self, bandwidth: float = 1.0, compute: float = 1.0) -> Device:
         """The same device at these shares of its bandwidth and of every peak (0 < share <= 1)."""

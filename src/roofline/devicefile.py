@@ -1,4 +1,4 @@
-"""A device's TOML file to a Device: every figure with unit, status and source, unknown keys refused."""
+"""A device's TOML file to a Sheet: every figure with unit, status and source, unknown keys refused."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeVar, get_args
 
 import msgspec
 
-from roofline.device import Conflict, Device, Figure, Link
+from roofline.device import Conflict, Figure, Link, Names, Sheet, Sparsity
 from roofline.errors import BadValue, DataError, shown
 from roofline.units import quantity
 
@@ -16,6 +16,7 @@ Status = Literal["verified", "quoted", "catalogue", "derived", "announced", "mea
 
 
 _LONGEST_LINE = 4096
+_MOST = 10_000
 _FORM = 'A figure is { value = "3.35 TB/s", status = "measured", source = "a document or a measurement" }.'
 _Struct = TypeVar("_Struct", bound=msgspec.Struct)
 
@@ -32,7 +33,7 @@ class Entry(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 class Memory(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """Main memory. `capacity` as the vendor states it, `reported` as the driver does."""
 
-    bandwidth: Entry
+    bandwidth: Entry | Literal["unknown"]
     type: str = ""
     capacity: Entry | None = None
     reported: Entry | None = None
@@ -43,6 +44,8 @@ class Cache(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
     l2: Entry | None = None
     last_level: Entry | None = None
+    l2_bandwidth: Entry | None = None
+    last_level_bandwidth: Entry | None = None
 
 
 class Wire(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
@@ -54,11 +57,30 @@ class Wire(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     latency: Entry | None = None
 
 
-class Sparsity(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """What structured sparsity would multiply the peaks by; never applied unless asked for by name."""
+class Sparse(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """What structured sparsity would multiply the peaks of these rates by."""
 
     factor: int
+    rates: list[str]
     pattern: str = ""
+    note: str = ""
+
+
+class Package(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """How many devices a framework sees in one package, and what one of them is called."""
+
+    parts: int
+    part: str
+
+
+class Recognise(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """How others call the device, as `Names`, and where its names and aliases are from."""
+
+    words: list[str] = []
+    also: list[str] = []
+    family: list[str] = []
+    units: list[int] = []
+    source: list[str] = []
     note: str = ""
 
 
@@ -89,60 +111,100 @@ class DeviceFile(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     architecture: str = ""
     form_factor: str = ""
     released: int | None = None
+    announced: bool = False
     aliases: list[str] = []
     default_for: list[str] = []
     cache: Cache = Cache()
     link: dict[str, Any] = {}
-    sparsity: Sparsity | None = None
+    sparsity: Sparse | None = None
+    package: Package | None = None
+    recognise: Recognise = Recognise()
     chip: Chip = Chip()
     notes: list[str] = []
     conflict: list[Disagreement] = []
 
 
-def device_from(text: str, where: str) -> Device:
-    """The Device that a TOML text describes; raises DataError that names file, key and what is allowed."""
-    if any(len(line) > _LONGEST_LINE for line in text.split("\n")):
-        # tomllib keeps every prefix of a dotted key: memory that grows with the square of a line.
-        raise DataError(f"{where} has a line of more than {_LONGEST_LINE:,} characters, and is no device file.")
-    try:
-        table = tomllib.loads(text)
-    except RecursionError:
-        raise DataError(f"{where} is not valid TOML: it is nested too deeply.") from None
-    except ValueError as error:  # what tomllib raises, and what Python does of a number of thousands of digits
-        raise DataError(f"{where} is not valid TOML: {str(error)[:120]}.") from None
-    parsed = _converted(table, DeviceFile, where, "")
+def sheet_from(text: str, where: str) -> Sheet:
+    """What a TOML text says of a device; raises DataError that names file, key and what is allowed."""
+    parsed = _converted(_table(text, where), DeviceFile, where, "")
     peaks = {rate: _converted(each, Entry, where, f"peak.{rate}") for rate, each in parsed.peak.items()}
     wires = {name: _converted(each, Wire, where, f"link.{name}") for name, each in parsed.link.items()}
     figures = _figures(parsed, peaks, wires, where)
-    links = tuple(
-        Link(
-            name,
-            figures[f"link.{name}.bandwidth"].value,
-            int(figures[f"link.{name}.domain"].value) if wire.domain else None,
-            figures[f"link.{name}.latency"].value if wire.latency else 0.0,
-        )
-        for name, wire in wires.items()
-    )
     capacity, whose = _capacity(figures)
-    l2 = figures.get("cache.l2")
-    return Device(
+    bandwidth, l2 = figures.get("memory.bandwidth"), figures.get("cache.l2")
+    sizes = (figures[key].value for key in ("cache.l2", "cache.last_level") if key in figures)
+    speeds = {key: figures.get(f"cache.{key}_bandwidth") for key in ("l2", "last_level")}
+    names, package = parsed.recognise, parsed.package or Package(1, "")
+    return Sheet(
         id=parsed.id,
         name=parsed.name,
         vendor=parsed.vendor,
         peak={rate: figures[f"peak.{rate}"].value for rate in peaks},
-        bandwidth=figures["memory.bandwidth"].value,
+        bandwidth=bandwidth.value if bandwidth else None,
         capacity=capacity,
         capacity_note=whose,
         l2=int(l2.value) if l2 else None,
-        cache=max((int(each.value) for key, each in figures.items() if key.startswith("cache.")), default=None),
-        links=links,
+        cache=max((int(each) for each in sizes), default=None),
+        links=tuple(_link(name, wire, figures) for name, wire in wires.items()),
         released=parsed.released,
         aliases=tuple(parsed.aliases),
         default_for=tuple(parsed.default_for),
         figures=figures,
         conflicts=tuple(Conflict(each.field, tuple(each.values), each.verdict) for each in parsed.conflict),
         notes=tuple(parsed.notes),
+        architecture=parsed.architecture,
+        form_factor=parsed.form_factor,
+        announced=parsed.announced,
+        assumptions=(f"{parsed.id} is announced: its figures are what is expected of it",) if parsed.announced else (),
+        cache_bandwidth={key: each.value for key, each in speeds.items() if each},
+        sparsity=_sparsity(parsed, where),
+        parts=_whole(package.parts, "package.parts", where),
+        part=package.part,
+        names=Names(
+            tuple(names.words),
+            tuple(names.also),
+            tuple(names.family),
+            tuple(names.units),
+            tuple(names.source),
+            names.note,
+        ),
     )
+
+
+def _table(text: str, where: str) -> dict[str, Any]:
+    if any(len(line) > _LONGEST_LINE for line in text.split("\n")):
+        # tomllib keeps every prefix of a dotted key: memory that grows with the square of a line.
+        raise DataError(f"{where} has a line of more than {_LONGEST_LINE:,} characters, and is no device file.")
+    try:
+        return tomllib.loads(text)
+    except RecursionError:
+        raise DataError(f"{where} is not valid TOML: it is nested too deeply.") from None
+    except ValueError as error:  # what tomllib raises, and what Python does of a number of thousands of digits
+        raise DataError(f"{where} is not valid TOML: {str(error)[:120]}.") from None
+
+
+def _link(name: str, wire: Wire, figures: Mapping[str, Figure]) -> Link:
+    key = f"link.{name}"
+    domain = int(figures[f"{key}.domain"].value) if wire.domain else None
+    latency = figures[f"{key}.latency"].value if wire.latency else 0.0
+    return Link(name, figures[f"{key}.bandwidth"].value, domain, latency)
+
+
+def _sparsity(parsed: DeviceFile, where: str) -> Sparsity | None:
+    found = parsed.sparsity
+    if found is None:
+        return None
+    strange = [rate for rate in found.rates if rate not in parsed.peak]
+    if strange:
+        known = ", ".join(parsed.peak) or "none"
+        raise DataError(f"{where}: sparsity.rates has {shown(strange[0])}, which has no peak. Possible: {known}.")
+    return Sparsity(_whole(found.factor, "sparsity.factor", where), tuple(found.rates), found.pattern, found.note)
+
+
+def _whole(value: int, key: str, where: str) -> int:
+    if not 1 <= value <= _MOST:
+        raise DataError(f"{where}: {key} is {shown(value)}. Possible: a whole number from 1 to {_MOST:,}.")
+    return value
 
 
 def _converted(value: Any, kind: type[_Struct], where: str, key: str) -> _Struct:
@@ -152,7 +214,8 @@ def _converted(value: Any, kind: type[_Struct], where: str, key: str) -> _Struct
     except msgspec.ValidationError as error:
         text, _, path = str(error).partition(" - at `$")
         at = f"{key}{path.removesuffix('`')}".strip(".") or "the file"
-        allowed = f" Possible: {', '.join(get_args(Status))}." if "enum" in text else ""
+        known = ("unknown",) if at == "memory.bandwidth" else get_args(Status)
+        allowed = f" Possible: {', '.join(known)}." if "enum" in text else ""
         raise DataError(f"{where}: {at}: {text}.{allowed} {_FORM}") from None
 
 
@@ -169,11 +232,13 @@ def _figures(
 ) -> dict[str, Figure]:
     """Every figure of the file in base SI units, by its key."""
     written: dict[str, tuple[Entry | None, str]] = {
-        "memory.bandwidth": (parsed.memory.bandwidth, "B/s"),
+        "memory.bandwidth": (None if parsed.memory.bandwidth == "unknown" else parsed.memory.bandwidth, "B/s"),
         "memory.capacity": (parsed.memory.capacity, "B"),
         "memory.reported": (parsed.memory.reported, "B"),
         "cache.l2": (parsed.cache.l2, "B"),
         "cache.last_level": (parsed.cache.last_level, "B"),
+        "cache.l2_bandwidth": (parsed.cache.l2_bandwidth, "B/s"),
+        "cache.last_level_bandwidth": (parsed.cache.last_level_bandwidth, "B/s"),
         "chip.compute_units": (parsed.chip.compute_units, ""),
         "chip.boost_clock": (parsed.chip.boost_clock, "Hz"),
         "chip.power": (parsed.chip.power, "W"),

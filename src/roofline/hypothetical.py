@@ -6,13 +6,15 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from roofline.config import ALIASES
-from roofline.device import Device, Figure, Link
+from roofline.device import Device, Figure, Link, Sheet
 from roofline.dtypes import DTYPES
 from roofline.errors import BadValue, UnknownName, shown
 from roofline.units import count, quantity, si
+
+_Sheet = TypeVar("_Sheet", bound=Sheet)
 
 _FACTOR = re.compile(r"x(\d+(?:\.\d+)?)|(\d+(?:\.\d+)?)x", re.ASCII)
 _FIELDS = "bandwidth, capacity, launch, peak (all, by a factor), peak.RATE, link.bandwidth, link.latency, link.domain"
@@ -37,13 +39,19 @@ def changes(words: list[str]) -> tuple[dict[str, str], dict[str, str]]:
     return found["device"], found["model"]
 
 
-def changed_device(device: Device, fields: Mapping[str, str]) -> Device:
+def changed_device(sheet: Sheet, fields: Mapping[str, str]) -> Device:
     """A hypothetical device with these fields: a quantity with its unit, or a factor as x2.
 
     Fields: bandwidth, capacity, launch, peak.RATE, peak (a factor for all), link.bandwidth, link.latency and
-    link.domain of the first link or of link.NAME. Raises UnknownName for another, BadValue for a value that cannot be.
+    link.domain of the first link or of link.NAME. Raises UnknownName for another, or where the bandwidth is neither
+    known nor set; BadValue for a value that cannot be.
     """
-    for field, value in fields.items():
+    given = dict(fields)
+    if sheet.bandwidth is None and "bandwidth" in given:
+        new = _quantity("bandwidth", given.pop("bandwidth"), "B/s", None)
+        sheet = _noted(replace(sheet, bandwidth=new), "bandwidth", "memory.bandwidth", "B/s", None, new)
+    device = sheet.device()
+    for field, value in given.items():
         device = _with(device, field, value)
     return device
 
@@ -101,7 +109,7 @@ def _with_link(device: Device, field: str, rest: str, value: str) -> Device:
     return _noted(replace(device, links=tuple(links.values())), field, key, unit, old, new)
 
 
-def _noted(device: Device, field: str, key: str, unit: str, old: float | None, new: float) -> Device:
+def _noted(device: _Sheet, field: str, key: str, unit: str, old: float | None, new: float) -> _Sheet:
     """The device with a note of the change, and the figure no longer the source's."""
 
     def written(value: float) -> str:

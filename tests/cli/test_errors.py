@@ -81,7 +81,7 @@ def plain(text: str) -> None:
         (["models", "--nope"], ["--nope"]),
         (["models", "nope", "--json"], ["model", "'nope'"]),
         (["devices", "nope"], ["device", "'nope'"]),
-        (["devices", "b200", "l40s"], ["l40s"]),
+        (["devices", "b200", "l40s", "t4"], ["t4"]),
         (["devices", "--nope"], ["--nope"]),
         (["devices", "nope", "--json"], ["device", "'nope'"]),
     ],

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from roofline.catalogue import load_device
+from roofline.catalogue import load_sheet
 from roofline.cli.options import print_json
 from roofline.errors import BadValue
 
@@ -40,7 +40,7 @@ def op(
     on_device, on_model = changes(set or [])
     if on_model:
         raise BadValue("--set: an operation has no model. Possible: device.FIELD=VALUE, or another dim.")
-    on = changed_device(load_device(device), on_device)
+    on = changed_device(load_sheet(device), on_device)
     found = by_hand(operation, dims, on)
     others = beside(found, on)
     if json:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import App, Parameter, Token
 
 from roofline import units
-from roofline.catalogue import load_device, load_model
+from roofline.catalogue import load_model, load_sheet
 from roofline.errors import BadValue, UnknownName, shown
 from roofline.ledger import predict
 from roofline.shard import MOST_RANKS, Shard
@@ -166,9 +166,9 @@ class Setting:
     @property
     def loaded_device(self) -> Device:
         """The device with its changed fields."""
-        found = load_device(self.device)
+        found = load_sheet(self.device)
         if not self.set:
-            return found
+            return found.device()
         from roofline.hypothetical import changed_device
 
         return changed_device(found, self._changes[0])

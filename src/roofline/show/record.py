@@ -12,7 +12,7 @@ from roofline.capacity import memory
 from roofline.catalogue import source_titles
 from roofline.comparison import Comparison, Measured, Price
 from roofline.crossing import Crossovers
-from roofline.device import Device, Figure
+from roofline.device import Figure, Sheet
 from roofline.errors import BadValue
 from roofline.ledger import Ledger, Total
 from roofline.model import Model
@@ -43,6 +43,7 @@ from roofline.show.schema import (
     RowsRecord,
     SourceRecord,
     Sources,
+    SparsityRecord,
     TimeModel,
     TotalRecord,
     WorkloadRecord,
@@ -281,31 +282,46 @@ def _figure(figure: Figure) -> SourceRecord:
     )
 
 
-def _figures(device: Device, keys: Sequence[str]) -> dict[str, SourceRecord]:
+def _figures(device: Sheet, keys: Sequence[str]) -> dict[str, SourceRecord]:
     return {key: _figure(device.figures[key]) for key in keys if key in device.figures}
 
 
-def _device(device: Device) -> DeviceRecord:
+def _device(sheet: Sheet) -> DeviceRecord:
+    known = sheet.bandwidth is not None
     return DeviceRecord(
-        id=device.id,
-        name=device.name,
-        vendor=device.vendor,
-        peaks=dict(device.peak),
-        bandwidth=device.bandwidth,
-        capacity_bytes=device.capacity,
-        l2_bytes=device.l2,
-        link_bandwidth=device.links[0].bandwidth if device.links else None,
-        ridge={rate: device.ridge_point(rate) for rate in device.peak},
-        aliases=list(device.aliases),
-        sources=_figures(device, tuple(device.figures)),
-        conflicts=list(device.conflicts),
-        notes=list(device.notes),
+        id=sheet.id,
+        name=sheet.name,
+        vendor=sheet.vendor,
+        architecture=sheet.architecture,
+        form_factor=sheet.form_factor,
+        released=sheet.released,
+        announced=sheet.announced,
+        peaks=dict(sheet.peak),
+        bandwidth=sheet.bandwidth,
+        cache_bandwidth=dict(sheet.cache_bandwidth),
+        capacity_bytes=sheet.capacity,
+        capacity_note=sheet.capacity_note,
+        l2_bytes=sheet.l2,
+        link_bandwidth=sheet.links[0].bandwidth if sheet.links else None,
+        sparsity=_sparsity(sheet),
+        parts=sheet.parts,
+        ridge={rate: sheet.ridge_point(rate) for rate in sheet.peak} if known else {},
+        aliases=list(sheet.aliases),
+        sources=_figures(sheet, tuple(sheet.figures)),
+        conflicts=list(sheet.conflicts),
+        notes=list(sheet.notes),
+        assumptions=list(sheet.assumptions),
     )
 
 
-def devices_record(devices: Sequence[Device]) -> dict[str, Any]:
+def _sparsity(sheet: Sheet) -> SparsityRecord | None:
+    found = sheet.sparsity
+    return None if found is None else SparsityRecord(found.factor, list(found.rates), found.pattern, found.note)
+
+
+def devices_record(sheets: Sequence[Sheet]) -> dict[str, Any]:
     """Devices in full, with the source of every figure."""
-    return _plain(DevicesRecord("roofline.devices/1", [_device(each) for each in devices]))
+    return _plain(DevicesRecord("roofline.devices/1", [_device(each) for each in sheets]))
 
 
 def _kv_per_token(model: Model) -> int:

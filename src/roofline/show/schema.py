@@ -309,22 +309,40 @@ class ModelsRecord(msgspec.Struct):
     models: list[ModelLine]
 
 
+class SparsityRecord(msgspec.Struct):
+    """What structured sparsity multiplies the peaks of some rates by; none of `peaks` counts it."""
+
+    factor: int
+    rates: list[str]
+    pattern: str
+    note: str
+
+
 class DeviceRecord(msgspec.Struct):
     """One device of `devices --json`."""
 
     id: str
     name: str
     vendor: str
+    architecture: str
+    form_factor: str
+    released: int | None
+    announced: bool
     peaks: dict[str, float]
-    bandwidth: float
+    bandwidth: float | None
+    cache_bandwidth: dict[str, float]
     capacity_bytes: int | None
+    capacity_note: str
     l2_bytes: int | None
     link_bandwidth: float | None
+    sparsity: SparsityRecord | None
+    parts: int
     ridge: dict[str, float]
     aliases: list[str]
     sources: dict[str, SourceRecord]
     conflicts: list[Conflict]
     notes: list[str]
+    assumptions: list[str]
 
 
 class DevicesRecord(msgspec.Struct):

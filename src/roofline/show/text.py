@@ -11,17 +11,16 @@ from rich.table import Table
 from roofline.assumptions import warnings
 from roofline.capacity import Memory
 from roofline.comparison import Measured, Price
-from roofline.device import Device
 from roofline.ledger import Ledger
 from roofline.levers import Lever
 from roofline.model import Model
 from roofline.shard import Shard
 from roofline.show.terminal import STYLES, Cell, bullets, show, table, text
-from roofline.units import GIB, GIGA, KIB, MEGA, TERA, column, gib, percent, scale, si, significant
+from roofline.units import KIB, MEGA, column, gib, percent, scale, si, significant
 from roofline.verdicts import verdict
 from roofline.workload import Precision, Rows
 
-__all__ = ["device_text", "devices_text", "ledger_text", "model_text", "models_text", "show", "title"]
+__all__ = ["ledger_text", "model_text", "models_text", "show", "title"]
 
 
 def _number(value: object) -> float:
@@ -243,67 +242,6 @@ def _longest(ledger: Ledger, held: Memory) -> str:
         return f"No context is too long{named}."
     before = " before the new tokens" if ledger.workload.phase == "prefill" else ""
     return f"Longest context{before} at this batch: {held.max_context:,}{named}."
-
-
-def devices_text(devices: Sequence[Device]) -> RenderableType:
-    """The catalogue: a line a device, its ridge at the BF16 peak."""
-    heads = [("id", "left"), ("device", "left"), ("bf16 TFLOP/s", "right"), ("GB/s", "right"), ("GiB", "right")]
-    rows: list[list[Cell]] = []
-    for each in devices:
-        peak = each.peak.get("bf16")
-        rows.append(
-            [
-                each.id,
-                each.name,
-                significant(peak / TERA, 4) if peak else "unknown",
-                significant(each.bandwidth / GIGA, 4),
-                significant(each.capacity / GIB, 4) if each.capacity else "unknown",
-                significant(each.ridge_point("bf16")) if peak else "unknown",
-            ]
-        )
-    note = "bf16: the dense peak; ridge: FLOP/byte at it. One in full, with sources: roofline devices NAME"
-    return Group(table([*heads, ("ridge", "right")], rows, shrinks=1), text(), text(note, style="dim"))
-
-
-def device_text(device: Device, titles: dict[str, str]) -> RenderableType:
-    """One device in full: every figure with its status, source and note, and the conflicts."""
-    heads = [("figure", "left"), ("value", "right"), ("ridge", "right"), ("status", "left"), ("source", "left")]
-    rows: list[list[Cell]] = []
-    notes: list[str] = []
-    for key, figure in device.figures.items():
-        rate = key.removeprefix("peak.")
-        ridge = significant(device.ridge_point(rate)) if rate in device.peak else ""
-        rows.append([key, _value(key, figure.value), ridge, figure.status, ", ".join(figure.source)])
-        if figure.note:
-            notes.append(f"{key}: {figure.note}")
-    figures = table(heads, rows, shrinks=4)
-    used = dict.fromkeys(source for figure in device.figures.values() for source in figure.source)
-    blocks: list[RenderableType] = [
-        text(f"{device.name} ({device.id}){f', {device.released}' if device.released else ''}", style="bold"),
-        *(text(f"{line}.", style="yellow") for line in device.assumptions),
-        text(),
-        figures,
-    ]
-    if notes or device.notes:
-        blocks += [text(), text("Notes", style="bold dim"), bullets((*notes, *device.notes))]
-    if device.conflicts:
-        lines = (f"{each.field}: {'; '.join(each.values)}. Taken: {each.verdict}" for each in device.conflicts)
-        blocks += [text(), text("Sources that disagree", style="bold dim"), bullets(lines)]
-    blocks += [text(), text("Sources", style="bold dim"), bullets(f"{key}: {titles.get(key, key)}" for key in used)]
-    return Group(*blocks)
-
-
-def _value(key: str, value: float) -> str:
-    if key.startswith("peak."):
-        return f"{significant(value / TERA, 4)} TFLOP/s"
-    if key.endswith("bandwidth"):
-        return f"{significant(value / GIGA, 4)} GB/s"
-    if key.startswith(("memory.", "cache.")):
-        return gib(value)
-    unit = {"chip.boost_clock": "Hz", "chip.power": "W"}.get(key)
-    if unit is None:
-        return si(value, "s") if key.endswith("latency") else f"{value:,.0f}"
-    return si(value, unit)
 
 
 def models_text(models: Sequence[tuple[str, Model]]) -> RenderableType:
