@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -22,6 +22,7 @@ from roofline.workload import Precision, Workload
 
 if TYPE_CHECKING:
     from roofline.levers import Lever
+    from roofline.show.chart import Chart
 
 _COMPULSORY = ("weights", "kv", "output")
 
@@ -166,6 +167,18 @@ class Ledger:
         from roofline.show.record import ledger_record
 
         return ledger_record(self)
+
+    def chart(self, *, against: Sequence[Device] = ()) -> Chart:
+        """The roofline of this ledger, beside the roofs of other devices; raises BadValue for one over arrays."""
+        from roofline.show.charts import ledger_roofline
+
+        return ledger_roofline(self, against=against)
+
+    def _repr_mimebundle_(self, **_: object) -> dict[str, Any]:
+        """For notebooks: verdict, roofline and kernels as HTML, and as text."""
+        from roofline.show.notebook import ledger_bundle
+
+        return ledger_bundle(self)
 
 
 def predict(

@@ -21,6 +21,8 @@ def predict(
     against: Annotated[str | None, Parameter(negative=())] = None,
     measured: Annotated[float | None, Parameter(negative=())] = None,
     price: Annotated[float | None, Parameter(negative=())] = None,
+    chart: Annotated[str | None, Parameter(negative=())] = None,
+    plot: Annotated[bool, Parameter(negative=())] = False,
     json: Annotated[bool, Parameter(negative=())] = False,
 ) -> int:
     """The most that a model can do on a device, kernel by kernel, and what limits it.
@@ -35,6 +37,10 @@ def predict(
         Tokens a second that were measured: what share of the bound they are.
     price
         Dollars an hour for one device: dollars per million tokens.
+    chart
+        Save the roofline in this file: .svg, .png, .pdf, .html or .json (the Vega specification).
+    plot
+        The roofline in the terminal, below the text.
     json
         One JSON object instead of text.
     """
@@ -45,18 +51,36 @@ def predict(
         from roofline.show.record import ledger_record
 
         record = ledger_record(ledger, other, found, cost)
+        _save(ledger, other, chart)
         print_json(record)
         return 3 if record["memory"]["fits"] is False else 0
     from roofline.capacity import memory
     from roofline.show.text import ledger_text, show
 
     held = memory(ledger)
+    _save(ledger, other, chart)
     show(ledger_text(ledger, held, found, cost))
     if other is not None:
         from roofline.show.questions import against_text
 
         show(against_text(ledger, other, str(against)))
+    if plot:
+        from roofline.show.plot import ledger_plot
+
+        show(ledger_plot(ledger), after=1)
     return 3 if held.fits is False else 0
+
+
+def _save(ledger: Ledger, other: Ledger | None, path: str | None) -> None:
+    """The roofline in a file, beside the roof of another device where there is one."""
+    if path is None:
+        return
+    from roofline.show.chart import writable
+    from roofline.show.progress import busy
+
+    writable(path)
+    with busy("Drawing"):
+        ledger.chart(against=[] if other is None or other.device == ledger.device else [other.device]).save(path)
 
 
 def _measured(ledger: Ledger, tokens_per_second: float | None) -> Measured | None:

@@ -9,8 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from rich.console import Group, RenderableType
 
 from roofline.device import Figure, Sheet
+from roofline.show import words
 from roofline.show.terminal import Cell, bullets, table, text
-from roofline.units import GIB, GIGA, TERA, gib, percent, si, significant
+from roofline.units import GIB, GIGA, TERA, percent, significant
 
 UNKNOWN = "unknown"
 # The rate that a line shows where none is asked for: the first of these that the device has.
@@ -68,7 +69,9 @@ def device_text(sheet: Sheet, titles: Mapping[str, str]) -> RenderableType:
     for key, figure in sheet.figures.items():
         at = ridge(sheet, key.removeprefix("peak.")) if key.startswith("peak.") else None
         sources = ", ".join(numbers[each] for each in figure.source)
-        rows.append([key, _value(key, figure.value), "" if at is None else significant(at), figure.status, sources])
+        rows.append(
+            [key, words.figure(key, figure.value), "" if at is None else significant(at), figure.status, sources]
+        )
     blocks: list[RenderableType] = [
         text(f"{sheet.name} ({sheet.id}){f', {sheet.released}' if sheet.released else ''}", style="bold"),
         *(text(f"{line}.", style="yellow") for line in sheet.assumptions),
@@ -110,19 +113,6 @@ def _facts(sheet: Sheet) -> list[str]:
     return facts
 
 
-def _value(key: str, value: float) -> str:
-    if key.startswith("peak."):
-        return f"{significant(value / TERA, 4)} {'TOP/s' if key.startswith('peak.int') else 'TFLOP/s'}"
-    if key.endswith("bandwidth"):
-        return f"{significant(value / GIGA, 4)} GB/s"
-    if key.startswith(("memory.", "cache.")):
-        return gib(value)
-    unit = {"chip.boost_clock": "Hz", "chip.power": "W"}.get(key)
-    if unit is None:
-        return si(value, "s") if key.endswith("latency") else f"{value:,.0f}"
-    return si(value, unit)
-
-
 def pair_text(left: Sheet, right: Sheet) -> RenderableType:
     """Two devices side by side: every figure that one of them has, the ridge points, and their quotients."""
     heads = [("figure", "left"), (left.id, "right"), (right.id, "right"), ("second / first", "right")]
@@ -149,7 +139,7 @@ def _group(key: str) -> int:
 
 
 def _two(key: str, first: Figure | None, second: Figure | None) -> list[Cell]:
-    shown: list[Cell] = [UNKNOWN if each is None else _value(key, each.value) for each in (first, second)]
+    shown: list[Cell] = [UNKNOWN if each is None else words.figure(key, each.value) for each in (first, second)]
     return [*shown, _quotient(first and first.value, second and second.value)]
 
 

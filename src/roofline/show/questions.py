@@ -15,8 +15,8 @@ from roofline.capacity import resident
 from roofline.comparison import Comparison
 from roofline.crossing import SLIGHT, WORDS, Crossover, Crossovers
 from roofline.ledger import Ledger
+from roofline.show import words
 from roofline.show.terminal import Cell, bullets, table, text
-from roofline.show.text import title
 from roofline.units import column, percent, scale, si, significant
 
 
@@ -51,7 +51,7 @@ def against_text(ledger: Ledger, other: Ledger, label: str) -> RenderableType:
     fit = resident(other.model, other.workload, other.precision, other.shard, other.device.capacity).fits
     return Group(
         text(),
-        text(f"Against {label}: {title(other)}", "bold"),
+        text(f"Against {label}: {words.title(other)}", "bold"),
         *(text(f"Note: {each}.", "yellow") for each in warnings(other)),
         text(),
         text(f"{significant(here, 4)} tokens/s here, {significant(there, 4)} there: {faster}. {pair.reason}"),

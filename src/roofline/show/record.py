@@ -83,7 +83,7 @@ def _ledger(
         levers=[LeverRecord(*each) for each in ledger.levers],
         memory=_memory(ledger),
         assumptions=list(ledger.assumptions),
-        sources=Sources(dict(ledger.model.sources), _figures(ledger.device, _used(ledger))),
+        sources=Sources(dict(ledger.model.sources), _figures(ledger.device, used(ledger))),
         measured=None if measured is None else _measured(measured),
         price=None if price is None else PriceRecord(*price),
         against=None if against is None else _against(Comparison(ledger, against)),
@@ -262,7 +262,7 @@ def _memory(ledger: Ledger) -> MemoryRecord:
     )
 
 
-def _used(ledger: Ledger) -> tuple[str, ...]:
+def used(ledger: Ledger) -> tuple[str, ...]:
     """Keys of the device's figures that a ledger rests on."""
     rates = {rate for point in ledger.kernels for rate in point.work.cost.flops}
     links = {name for point in ledger.kernels for name in point.work.cost.links}

@@ -9,6 +9,8 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from roofline.show.names import visible
+
 STYLES = {"memory": "cyan", "compute": "yellow", "link": "magenta", "launch": "red"}
 _WIDTH = 80
 
@@ -21,9 +23,7 @@ def console() -> Console:
 
 def text(value: str = "", style: str = "") -> Text:
     """Text for the terminal, which may hold names from files: control and direction characters show as escapes."""
-    return Text(
-        value if value.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in value), style
-    )
+    return Text(visible(value, len(value)), style)
 
 
 Cell = str | Text
@@ -58,9 +58,10 @@ def bullets(lines: Iterable[str]) -> RenderableType:
     return made
 
 
-def show(renderable: RenderableType) -> None:
-    """Print to standard output; into a pipe without the blanks that pad a table's lines."""
+def show(renderable: RenderableType, after: int = 0) -> None:
+    """Print to standard output, after so many empty lines; into a pipe without the blanks that pad a table's lines."""
     out = console()
+    sys.stdout.write("\n" * after)
     if out.is_terminal:
         out.print(renderable)
         return

@@ -12,15 +12,15 @@ from roofline.assumptions import warnings
 from roofline.capacity import Memory
 from roofline.comparison import Measured, Price
 from roofline.ledger import Ledger
-from roofline.levers import Lever
 from roofline.model import Model
 from roofline.shard import Shard
+from roofline.show import words
 from roofline.show.terminal import STYLES, Cell, bullets, show, table, text
-from roofline.units import KIB, MEGA, column, gib, percent, scale, si, significant
+from roofline.units import KIB, column, gib, percent, scale, si, significant
 from roofline.verdicts import verdict
-from roofline.workload import Precision, Rows
+from roofline.workload import Precision
 
-__all__ = ["ledger_text", "model_text", "models_text", "show", "title"]
+__all__ = ["ledger_text", "model_text", "models_text", "show"]
 
 
 def _number(value: object) -> float:
@@ -37,7 +37,7 @@ def ledger_text(
     notes = [text(f"Note: {each}.", "yellow") for each in warnings(ledger)]
     asked = [text(each, "bold") for each in (*_measured(measured), *_price(price))]
     return Group(
-        text(title(ledger), "bold"),
+        text(words.title(ledger), "bold"),
         *notes,
         text(),
         text(verdict(ledger)),
@@ -54,38 +54,6 @@ def ledger_text(
         text("Assumptions", "bold dim"),
         bullets(ledger.assumptions[len(notes) :]),
     )
-
-
-def title(ledger: Ledger) -> str:
-    """What a ledger is of: model, device, rows and formats."""
-    rows = "; ".join(_rows(each) for each in ledger.workload.groups)
-    device = f"{ledger.shard.tp} x {ledger.device.name}" if ledger.shard.tp > 1 else ledger.device.name
-    return f"{ledger.model.name} on {device}: {rows}, {_formats(ledger.precision)}"
-
-
-def _rows(rows: Rows) -> str:
-    sequences, new, context = (int(_number(each)) for each in (rows.sequences, rows.new, rows.context))
-    who = _many(sequences, "sequence")
-    if rows.phase == "decode":
-        return f"decode of {who} at {_many(context, 'token')}" + (f", {new:,} new each" if new > 1 else "")
-    cached = f"{context:,} cached" if context else "nothing"
-    return f"prefill of {who} with {_many(new, 'new token')} on {cached}"
-
-
-def _many(n: int, thing: str) -> str:
-    return f"{n:,} {thing}" if n == 1 else f"{n:,} {thing}s"
-
-
-def _formats(precision: Precision) -> str:
-    kinds = {
-        "weights": precision.weights,
-        "KV": precision.kv,
-        "activations": precision.activations,
-        "compute": precision.compute,
-    }
-    if len(set(kinds.values())) == 1:
-        return precision.weights
-    return ", ".join(f"{kind} {name}" for kind, name in kinds.items())
 
 
 def _summary(ledger: Ledger) -> list[RenderableType]:
@@ -105,7 +73,9 @@ def _summary(ledger: Ledger) -> list[RenderableType]:
         grid.add_column(justify="right" if side == "right" else "left")
     for name, seconds, meaning in lines:
         strong = "bold" if name == lines[0][0] else ""
-        grid.add_row(name, text(si(seconds, "s"), strong), text(_rate(ledger, seconds), strong), text(meaning, "dim"))
+        grid.add_row(
+            name, text(si(seconds, "s"), strong), text(words.rate(ledger, seconds), strong), text(meaning, "dim")
+        )
     rate = ledger.precision.compute
     ridge = significant(ledger.device.ridge_point(rate))
     peak = si(ledger.device.rate(rate), "FLOP/s")
@@ -116,16 +86,6 @@ def _summary(ledger: Ledger) -> list[RenderableType]:
         f"{percent(_number(total.of_peak))} of the {peak} {rate} peak",
     )
     return [grid, text(), *(text(each) for each in lines_below)]
-
-
-def _rate(ledger: Ledger, seconds: float) -> str:
-    """Tokens a second; of a mixed pass those that are generated apart from those that are read."""
-    rates = {"decode": 0.0, "prefill": 0.0}
-    for rows in ledger.workload.groups:
-        rates[rows.phase] += _number(rows.tokens) / seconds
-    if all(rates.values()):
-        return f"{significant(rates['decode'], 4)} + {significant(rates['prefill'], 4)} tokens/s"
-    return f"{significant(sum(rates.values()), 4)} tokens/s"
 
 
 def _kernels(ledger: Ledger) -> RenderableType:
@@ -148,11 +108,11 @@ def _kernels(ledger: Ledger) -> RenderableType:
         [f"{point.count:,}" for point in ledger.kernels],
         column(flops, flop_scale, 5),
         column(moved, byte_scale, 5),
-        [_intensity(_number(point.work.intensity)) for point in ledger.kernels],
+        [words.intensity(_number(point.work.intensity)) for point in ledger.kernels],
         [point.bound.by for point in ledger.kernels],
         column(bounds, time_scale, 5),
         *([column(times, time_scale, 5)] if derated else []),
-        [f"{100 * each / whole:.1f} %" if each / whole >= 0.0005 else "<0.1 %" for each in times],
+        [words.share(each / whole) for each in times],
     ]
     rows = [[text(each, style=STYLES.get(each, "")) for each in row] for row in zip(*cells, strict=True)]
     return table(heads, rows, bold=times.index(max(times)))
@@ -177,7 +137,7 @@ def _levers(ledger: Ledger, held: Memory) -> list[RenderableType]:
                 significant(each.tokens_per_second, 4),
                 f"+{percent(each.gain)}",
                 si(each.seconds, "s"),
-                ", ".join(_conditions(each, held)),
+                words.conditions(each, held),
             ]
             for each in good
         ]
@@ -186,14 +146,6 @@ def _levers(ledger: Ledger, held: Memory) -> list[RenderableType]:
         listed = ", ".join(f"{each.change} ({100 * each.gain:+.1f} %)" for each in bad)
         blocks.append(text(f"What would not: {listed}."))
     return blocks
-
-
-def _conditions(lever: Lever, held: Memory) -> Iterable[str]:
-    """What a lever takes, and where it changes whether the pass fits."""
-    if lever.ranks > 1:
-        yield f"{lever.ranks} x devices, {100 * lever.gain_per_device:+.0f} % each"
-    if lever.fits is not held.fits:
-        yield "fits" if lever.fits else "does not fit"
 
 
 def _measured(measured: Measured | None) -> Iterable[str]:
@@ -209,12 +161,6 @@ def _price(price: Price | None) -> Iterable[str]:
         yield f"{cost}, for ${price.per_device_hour:,.2f} an hour{many}."
 
 
-def _intensity(value: float) -> str:
-    if value >= MEGA:
-        return f"{value:.3g}"
-    return f"{value:.2f}" if value < 10 else significant(value)
-
-
 def _memory(ledger: Ledger, held: Memory) -> list[RenderableType]:
     capacity = held.capacity_bytes
     parts = f"weights {gib(held.weight_bytes)}, KV cache {gib(held.kv_bytes)}, activations {gib(held.activation_bytes)}"
@@ -223,25 +169,7 @@ def _memory(ledger: Ledger, held: Memory) -> list[RenderableType]:
         return [text(f"Memory{each}: {parts}. The capacity of {ledger.device.id} is unknown.")]
     of = f"{gib(held.total_bytes)} of {gib(capacity)} ({ledger.device.capacity_note}){each}"
     head = text(f"Fits: {of}: {parts}.") if held.fits else text(f"Does not fit: {of}: {parts}.", "bold red")
-    return [head, text(f"{_largest(ledger, held)} {_longest(ledger, held)}")]
-
-
-def _largest(ledger: Ledger, held: Memory) -> str:
-    if held.max_sequences is None:
-        return "No batch is too large."
-    rows = " of decode rows" if ledger.workload.phase == "mixed" else ""
-    return f"Largest batch{rows} at this context: {held.max_sequences:,}." if held.max_sequences else "No batch fits."
-
-
-def _longest(ledger: Ledger, held: Memory) -> str:
-    if held.max_context == 0 and not held.fits:
-        return "No context fits."
-    most = ledger.model.max_positions
-    named = f" (the config names {most:,})" if most and (held.max_context is None or held.max_context > most) else ""
-    if held.max_context is None:
-        return f"No context is too long{named}."
-    before = " before the new tokens" if ledger.workload.phase == "prefill" else ""
-    return f"Longest context{before} at this batch: {held.max_context:,}{named}."
+    return [head, text(f"{words.largest(ledger, held)} {words.longest(ledger, held)}")]
 
 
 def models_text(models: Sequence[tuple[str, Model]]) -> RenderableType:

@@ -1,0 +1,1 @@
+"""Vega specifications without their data."""

@@ -1,0 +1,367 @@
+"""The Vega specification of the roofline, without its data: the same one for pictures, notebooks, reports and pages.
+
+Its data sets are `kernels`, `roofs` and `total` (rows as `roofline.show.charts` writes them). Everything else is
+worked out inside, so that a page which replaces the data moves the whole picture.
+"""
+
+from __future__ import annotations
+
+from roofline.show.kinds import KINDS
+from roofline.show.specs.base import (
+    CHAR,
+    CHOSEN,
+    EDGE,
+    FONT,
+    LEFT,
+    RIGHT,
+    Json,
+    axis,
+    formula,
+    heading,
+    heading_signals,
+    keep,
+    kind_legend,
+    kind_scales,
+    mark,
+    palette_signals,
+    percentage,
+    signal,
+)
+from roofline.show.specs.marks import dot_marks, label_marks, roof_marks
+
+
+def _signals() -> list[Json]:
+    least, most = "x_extent[0]", "x_extent[1]"
+    return [
+        *palette_signals(),
+        {"name": "footnote", "value": []},
+        {"name": "rate_size", "value": 1},
+        {"name": "rate_unit", "value": "FLOP/s"},
+        {"name": "kinds", "value": []},
+        {"name": "measured", "value": False},
+        {"name": "kind_titles", "value": {key: kind.title for key, kind in KINDS.items()}},
+        {"name": "least_share", "value": 0.01},
+        {"name": "narrow", "update": "width < 420"},
+        {"name": "kind_columns", "update": "narrow ? 3 : 8"},
+        *heading_signals("32 + 17 * ceil(length(kinds) / kind_columns)"),
+        {"name": "most_labels", "update": "narrow ? 7 : 18"},
+        {"name": "most_names", "update": "narrow || measured ? 1 : 3"},
+        {"name": "most_area", "update": "narrow ? 900 : 1500"},
+        CHOSEN,
+        {
+            "name": "pointed",
+            "value": None,
+            "on": [
+                {"events": "@dots:pointerover", "update": "datum.row"},
+                {"events": "@dots:pointerout", "update": "null"},
+            ],
+        },
+        {
+            "name": "x_domain",
+            "update": f"[{_half_decade('floor', f'min(isValid({least}) ? {least} / 1.6 : 1, ridge_extent[0] / 40)')}, "
+            f"{_half_decade('ceil', f'max(isValid({most}) ? {most} * 4 : 1, ridge_extent[1] * 6)')}]",
+        },
+        {
+            "name": "y_domain",
+            "update": "[min(isValid(y_extent[0]) ? y_extent[0] / 3 : peak_extent[1], x_domain[0] * bandwidth_extent[0]"
+            " * 0.8), max(isValid(y_extent[1]) ? y_extent[1] * 1.8 : 0, peak_extent[1] * 2.6)]",
+        },
+        {"name": "decades_x", "update": "log(x_domain[1] / x_domain[0]) / LN10"},
+        {"name": "decades_y", "update": "log(y_domain[1] / y_domain[0]) / LN10"},
+        {"name": "angle", "update": "-atan2(height / decades_y, width / decades_x) * 180 / PI"},
+    ]
+
+
+def _half_decade(rounded: str, expr: str) -> str:
+    return f"pow(10, {rounded}(2 * log({expr}) / LN10) / 2)"
+
+
+def _extent(*fields: str) -> list[Json]:
+    return [{"type": "extent", "field": field, "signal": f"{field}_extent"} for field in fields]
+
+
+def _data() -> list[Json]:
+    drawn = keep("datum.flops > 0 && datum.bytes > 0 && datum.seconds > 0")
+    position = [drawn, formula("x", "datum.flops / datum.bytes"), formula("y", "datum.flops / datum.seconds")]
+    costliest = {"field": ["share", "row"], "order": ["descending", "ascending"]}
+    return [
+        {
+            "name": "roofs",
+            "values": [],
+            "transform": [formula("ridge", "datum.peak / datum.bandwidth"), *_extent("ridge", "peak", "bandwidth")],
+        },
+        {"name": "kernels", "values": []},
+        {
+            "name": "total",
+            "values": [],
+            "transform": [*position, formula("of_bound", "datum.bound_seconds / datum.seconds")],
+        },
+        {
+            "name": "placed",
+            "source": "kernels",
+            "transform": [
+                *position,
+                formula("roof", "datum.bound_seconds > 0 ? datum.flops / datum.bound_seconds : datum.y"),
+                formula("of_bound", "datum.bound_seconds / datum.seconds"),
+                formula("area", "40 + most_area * datum.share"),
+                *_extent("x", "y"),
+                {"type": "window", "sort": costliest, "ops": ["row_number"], "as": ["rank"]},
+                {"type": "collect", "sort": costliest},
+            ],
+        },
+        {
+            # How far dots on the highest roof reach above it: its text stands clear of them.
+            "name": "on_top",
+            "source": "placed",
+            "transform": [
+                formula("reach", "sqrt(datum.area) / 2 + scale('y', peak_extent[1]) - scale('y', datum.y)"),
+                keep("datum.reach > 0 && scale('x', datum.x) > width - 170"),
+                {"type": "aggregate", "ops": ["max"], "fields": ["reach"], "as": ["reach"]},
+            ],
+        },
+        {
+            "name": "below",
+            "source": "placed",
+            "transform": [
+                keep(
+                    "datum.of_bound < 0.99 && (datum.share >= least_share || datum.rank === 1 || datum.row === pointed)"
+                )
+            ],
+        },
+        {
+            # Where the text of the slopes is farthest from any dot.
+            "name": "spots",
+            "source": ["placed", "total"],
+            "transform": [
+                formula("part", "[0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8]"),
+                {"type": "flatten", "fields": ["part"]},
+                formula("at", "x_domain[0] * pow(ridge_extent[1] / x_domain[0], datum.part)"),
+                formula(
+                    "away", "abs(log(datum.at / datum.x)) / LN10 * width / decades_x - sqrt(datum.area || 260) / 2"
+                ),
+                {"type": "aggregate", "groupby": ["part"], "ops": ["min"], "fields": ["away"], "as": ["away"]},
+                formula("away", "min(datum.away, 60)"),
+                {"type": "collect", "sort": {"field": ["away", "part"], "order": ["descending", "ascending"]}},
+            ],
+        },
+        {
+            "name": "slopes",
+            "source": "roofs",
+            "transform": [
+                keep("datum.slope"),
+                formula("part", "length(data('spots')) ? data('spots')[0].part : 0.4"),
+                formula("from", "max(x_domain[0], y_domain[0] / datum.bandwidth)"),
+                formula(
+                    "middle",
+                    "max(datum.from, x_domain[0]) * pow(datum.ridge / max(datum.from, x_domain[0]), datum.part)",
+                ),
+                formula("size", f"{CHAR} * length(datum.slope)"),
+                formula("room", "width / decades_x * log(datum.ridge / datum.from) / LN10"),
+            ],
+        },
+        *_texts(),
+    ]
+
+
+def _texts() -> list[Json]:
+    """What the label transform lays out, in order: texts with a fixed place, dots to keep clear of, then labels."""
+    at_dot = [formula("px", "scale('x', datum.x)"), formula("py", "scale('y', datum.y)")]
+
+    def fixed(name: str, source: str, text: str, x: str, y: str) -> Json:
+        rows = [formula("text", text), formula("order", "0"), formula("side", "0")]
+        return {"name": name, "source": source, "transform": [*rows, formula("px", x), formula("py", y)]}
+
+    ridge_width = f"{CHAR} * length(datum.ridge_label)"
+    return [
+        {
+            "name": "flats",
+            "source": "roofs",
+            "transform": [
+                keep("datum.flat"),
+                formula("size", f"{CHAR} * length(datum.flat)"),
+                formula("lift", "datum.main && length(data('on_top')) ? min(data('on_top')[0].reach || 0, 40) : 0"),
+            ],
+        },
+        {
+            "name": "slope_shadows",
+            "source": "slopes",
+            "transform": [
+                keep("datum.room > datum.size"),
+                formula("part", "sequence(-datum.size / 2, datum.size / 2 + 8, 8)"),
+                {"type": "flatten", "fields": ["part"]},
+                formula("px", "scale('x', datum.middle) + datum.part * cos(angle * PI / 180) - 2"),
+                formula("py", "scale('y', datum.middle * datum.bandwidth) + datum.part * sin(angle * PI / 180) - 20"),
+                formula("text", "'M'"),
+                formula("height", "8"),
+                formula("order", "0"),
+                formula("side", "0"),
+            ],
+        },
+        {
+            "name": "ridges",
+            "source": "roofs",
+            "transform": [
+                keep("datum.ridge_label"),
+                {
+                    "type": "window",
+                    "sort": {"field": "ridge", "order": "descending"},
+                    "ops": ["row_number"],
+                    "as": ["step"],
+                },
+                formula("left", f"scale('x', datum.ridge) + {ridge_width} > width - 4"),
+            ],
+        },
+        fixed(
+            "flat_texts", "flats", "datum.flat", "width - 4 - datum.size", "scale('y', datum.peak) - 16 - datum.lift"
+        ),
+        fixed(
+            "ridge_texts",
+            "ridges",
+            "datum.ridge_label",
+            f"scale('x', datum.ridge) + (datum.left ? -6 - {ridge_width} : 3)",
+            "height - 5 - 15 * datum.step",
+        ),
+        {
+            "name": "clusters",
+            "source": "placed",
+            "transform": [
+                # Kernels at one place get one label, and keep others away once.
+                formula("column", "round(scale('x', datum.x) / 12)"),
+                formula("line", "round(scale('y', datum.y) / 12)"),
+                {
+                    "type": "aggregate",
+                    "groupby": ["column", "line"],
+                    "ops": ["values", "sum", "sum", "sum", "max", "min", "mean", "mean"],
+                    "fields": ["row", "share", "seconds", "bound_seconds", "area", "rank", "x", "y"],
+                    "as": ["rows", "share", "seconds", "bound_seconds", "area", "rank", "x", "y"],
+                },
+                *at_dot,
+            ],
+        },
+        {
+            "name": "shadows",
+            "source": "clusters",
+            "transform": [
+                formula("height", "0.8 * sqrt(datum.area)"),
+                formula("px", "datum.px - datum.height / 2 - 2"),
+                formula("py", "datum.py - datum.height / 2 - 2"),
+                formula("text", "'M'"),
+                formula("order", "1"),
+                formula("side", "0"),
+            ],
+        },
+        {
+            "name": "star_texts",
+            "source": "total",
+            "transform": [
+                formula("text", "datum.label"),
+                formula("order", "2.5"),
+                formula("side", "15"),
+                formula("shown", "true"),
+                *at_dot,
+            ],
+        },
+        {
+            "name": "kernel_texts",
+            "source": "clusters",
+            "transform": [
+                keep("datum.rank === 1 || (datum.rank <= most_labels && datum.share >= least_share)"),
+                formula(
+                    "names", "truncate(join(pluck(slice(datum.rows, 0, most_names), 'short'), ', '), narrow ? 20 : 34)"
+                ),
+                formula("more", "length(datum.rows) - most_names"),
+                formula(
+                    "part",
+                    f"measured ? {percentage('datum.bound_seconds / datum.seconds')} + ' of bound' : "
+                    f"{percentage('datum.share')}",
+                ),
+                formula("text", "datum.names + (datum.more > 0 ? ' +' + datum.more : '') + ' · ' + datum.part"),
+                # The costliest is never without a name.
+                formula("order", "datum.rank === 1 ? 0.5 : 2 + datum.rank"),
+                formula("side", "sqrt(datum.area)"),
+                formula("shown", "true"),
+            ],
+        },
+        {
+            "name": "texts",
+            "source": ["flat_texts", "ridge_texts", "slope_shadows", "shadows", "star_texts", "kernel_texts"],
+        },
+    ]
+
+
+def roofline_spec() -> Json:
+    """The specification with empty data; every call gives a new one."""
+
+    small = "abs({0}) < 0.001 || abs({0}) >= 1e6 ? format({0}, '.0e') : format({0}, ',.4~r')"
+    return {
+        "$schema": "https://vega.github.io/schema/vega/v6.json",
+        "description": "A roofline chart",
+        "background": signal("paper"),
+        "autosize": "none",
+        "padding": signal(
+            f"{{left: {LEFT}, right: {RIGHT}, top: top, "
+            "bottom: 46 + (length(footnote) ? 8 + 14 * length(footnote) : 0)}"
+        ),
+        "width": 700,
+        "height": 380,
+        "signals": _signals(),
+        "data": _data(),
+        "scales": [
+            {"name": "x", "type": "log", "domain": signal("x_domain"), "range": "width", "nice": False},
+            {"name": "y", "type": "log", "domain": signal("y_domain"), "range": "height", "nice": False},
+            *kind_scales(),
+        ],
+        "axes": [
+            axis(
+                "x",
+                "bottom",
+                tickCount=signal("max(1, floor(decades_x))"),
+                title="arithmetic intensity [FLOP/byte]",
+                titlePadding=8,
+                encode={"labels": {"update": {"text": signal(small.format("datum.value"))}}},
+            ),
+            axis(
+                "y",
+                "left",
+                tickCount=signal("max(1, floor(decades_y))"),
+                encode={"labels": {"update": {"text": signal(small.format("(datum.value / rate_size)"))}}},
+            ),
+        ],
+        "legends": [
+            kind_legend(
+                shape="shape", legendX=EDGE - LEFT - 2, legendY=signal("above + 4"), columns=signal("kind_columns")
+            ),
+        ],
+        "marks": [
+            *heading(),
+            mark(
+                "text",
+                None,
+                {
+                    "x": {"value": EDGE - LEFT},
+                    "y": {"value": -11},
+                    "text": signal("rate_unit"),
+                    "font": {"value": FONT},
+                    "fontSize": {"value": 11},
+                    "fill": signal("quiet"),
+                },
+            ),
+            mark(
+                "text",
+                None,
+                {
+                    "x": {"value": EDGE - LEFT},
+                    "y": {"signal": "height + 56"},
+                    "lineHeight": {"value": 14},
+                    "text": signal("footnote"),
+                    "limit": signal(f"width + {LEFT}"),
+                    "font": {"value": FONT},
+                    "fontSize": {"value": 11},
+                    "fill": signal("quiet"),
+                },
+            ),
+            *roof_marks(),
+            *dot_marks(),
+            *label_marks(),
+        ],
+    }

@@ -1,0 +1,121 @@
+"""A ledger's setting in words: what was run, in which formats, on what."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from roofline.capacity import Memory
+from roofline.ledger import Ledger
+from roofline.levers import Lever
+from roofline.units import GIGA, MEGA, TERA, gib, si, significant
+from roofline.workload import Precision, Rows
+
+
+def title(ledger: Ledger) -> str:
+    """Model, device, rows and formats in a line."""
+    return f"{subject(ledger)}: {setting(ledger)}"
+
+
+def subject(ledger: Ledger) -> str:
+    """Model and device."""
+    device = f"{ledger.shard.tp} x {ledger.device.name}" if ledger.shard.tp > 1 else ledger.device.name
+    return f"{ledger.model.name} on {device}"
+
+
+def setting(ledger: Ledger) -> str:
+    """Rows and formats."""
+    return f"{'; '.join(_rows(each) for each in ledger.workload.groups)}, {_formats(ledger.precision)}"
+
+
+def _rows(rows: Rows) -> str:
+    sequences, new, context = (int(cast(float, each)) for each in (rows.sequences, rows.new, rows.context))
+    who = many(sequences, "sequence")
+    if rows.phase == "decode":
+        return f"decode of {who} at {many(context, 'token')}" + (f", {new:,} new each" if new > 1 else "")
+    cached = f"{context:,} cached" if context else "nothing"
+    return f"prefill of {who} with {many(new, 'new token')} on {cached}"
+
+
+def many(n: int, thing: str) -> str:
+    """A count of things."""
+    return f"{n:,} {thing}" if n == 1 else f"{n:,} {thing}s"
+
+
+def _formats(precision: Precision) -> str:
+    kinds = {
+        "weights": precision.weights,
+        "KV": precision.kv,
+        "activations": precision.activations,
+        "compute": precision.compute,
+    }
+    if len(set(kinds.values())) == 1:
+        return precision.weights
+    return ", ".join(f"{kind} {name}" for kind, name in kinds.items())
+
+
+def _float(value: object) -> float:
+    return cast(float, value)
+
+
+def rate(ledger: Ledger, seconds: float) -> str:
+    """Tokens a second; of a mixed pass those that are generated apart from those that are read."""
+    rates = {"decode": 0.0, "prefill": 0.0}
+    for rows in ledger.workload.groups:
+        rates[rows.phase] += _float(rows.tokens) / seconds
+    if all(rates.values()):
+        return f"{significant(rates['decode'], 4)} + {significant(rates['prefill'], 4)} tokens/s"
+    return f"{significant(sum(rates.values()), 4)} tokens/s"
+
+
+def intensity(value: float) -> str:
+    """FLOP per byte, as a column shows it."""
+    if value >= MEGA:
+        return f"{value:.3g}"
+    return f"{value:.2f}" if value < 10 else significant(value)
+
+
+def share(value: float) -> str:
+    """A share of the time, as a column shows it."""
+    return f"{100 * value:.1f} %" if value >= 0.0005 else "<0.1 %"
+
+
+def largest(ledger: Ledger, held: Memory) -> str:
+    """The largest batch that fits, as a sentence."""
+    if held.max_sequences is None:
+        return "No batch is too large."
+    rows = " of decode rows" if ledger.workload.phase == "mixed" else ""
+    return f"Largest batch{rows} at this context: {held.max_sequences:,}." if held.max_sequences else "No batch fits."
+
+
+def longest(ledger: Ledger, held: Memory) -> str:
+    """The longest context that fits, as a sentence."""
+    if held.max_context == 0 and not held.fits:
+        return "No context fits."
+    most = ledger.model.max_positions
+    named = f" (the config names {most:,})" if most and (held.max_context is None or held.max_context > most) else ""
+    if held.max_context is None:
+        return f"No context is too long{named}."
+    before = " before the new tokens" if ledger.workload.phase == "prefill" else ""
+    return f"Longest context{before} at this batch: {held.max_context:,}{named}."
+
+
+def figure(key: str, value: float) -> str:
+    """A figure of a device's file with the unit that its key has."""
+    if key.startswith("peak."):
+        return f"{significant(value / TERA, 4)} {'TOP/s' if key.startswith('peak.int') else 'TFLOP/s'}"
+    if key.endswith("bandwidth"):
+        return f"{significant(value / GIGA, 4)} GB/s"
+    if key.startswith(("memory.", "cache.")):
+        return gib(value)
+    unit = {"chip.boost_clock": "Hz", "chip.power": "W"}.get(key)
+    if unit is None:
+        return si(value, "s") if key.endswith("latency") else f"{value:,.0f}"
+    return si(value, unit)
+
+
+def conditions(lever: Lever, held: Memory) -> str:
+    """What a lever takes, and where it changes whether the pass fits."""
+    said = [f"{lever.ranks} x devices, {100 * lever.gain_per_device:+.0f} % each"] if lever.ranks > 1 else []
+    if lever.fits is not held.fits:
+        said.append("fits" if lever.fits else "does not fit")
+    return ", ".join(said)
