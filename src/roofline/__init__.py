@@ -7,6 +7,8 @@
 'memory'
 """
 
+from typing import TYPE_CHECKING, Any
+
 from roofline import collectives, ops
 from roofline.bound import Bound, Point, place
 from roofline.capacity import Memory, memory
@@ -18,6 +20,9 @@ from roofline.ledger import Ledger, predict
 from roofline.model import Model
 from roofline.shard import Shard
 from roofline.workload import Precision, Workload
+
+if TYPE_CHECKING:
+    from roofline.show import charts
 
 __all__ = [
     "Bound",
@@ -33,6 +38,7 @@ __all__ = [
     "Topology",
     "Work",
     "Workload",
+    "charts",
     "collectives",
     "crossovers",
     "memory",
@@ -40,3 +46,12 @@ __all__ = [
     "place",
     "predict",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """`charts` is there when it is asked for: a prediction draws nothing."""
+    if name == "charts":
+        from importlib import import_module
+
+        return import_module("roofline.show.charts")
+    raise AttributeError(f"module 'roofline' has no attribute {name!r}")

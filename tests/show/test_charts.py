@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import itertools
+import re
+import runpy
+import xml.etree.ElementTree as ET
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -133,3 +137,21 @@ def test_ridges_of_devices_without_the_rate_are_refused(h100):
     """With what to do."""
     with pytest.raises(rl.RooflineError, match="Choose another rate"):
         charts.ridges([replace(h100, released=None)])
+
+
+def test_pictures_of_the_docs_are_up_to_date():
+    """docs/pictures holds what scripts/pictures draws, in its words and figures, and the docs show no other."""
+    root = Path(__file__).parents[2]
+    script = runpy.run_path(str(root / "scripts" / "pictures"), run_name="pictures")
+    drawn = script["pictures"]()
+    folder = root / "docs" / "pictures"
+
+    assert {each.name for each in folder.iterdir()} == {f"{name}{end}.svg" for name in drawn for end in ("", "-dark")}
+    for name, chart in drawn.items():
+        texts = [ET.fromstring(svg).itertext() for svg in (chart.svg(), (folder / f"{name}.svg").read_text("utf-8"))]
+        assert list(texts[0]) == list(texts[1])
+    pages = "".join(page.read_text("utf-8") for page in (root / "README.md", *(root / "docs").glob("*.md")))
+    shown = re.findall(r'(?:\]\(|src="|srcset=")(?:docs/)?(pictures/[^")]+)', pages)
+    assert shown
+    assert {each.removeprefix("pictures/") for each in shown} <= {each.name for each in folder.iterdir()}
+    assert not re.search(r"\]\((?!pictures)[^)]+\.(svg|png)\)", pages)
