@@ -189,6 +189,7 @@ def test_three_hundred_measured_kernels(h100):
     assert len(scene["dots"]) == 300
     assert 1 <= len(scene["labels"]) <= 19
     assert scene.overlapping(*TEXTS) == []
+    assert any(item["fontWeight"] == "bold" for item in scene["labels"])
     assert len(scene["drops"]) == len(costly)
     assert all(drop["y2"] < drop["y"] for drop in scene["drops"])
     assert all("of bound" in text for text in scene.texts("labels") if text != "whole pass")

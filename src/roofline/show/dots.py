@@ -109,7 +109,9 @@ def roof_rows(devices: Sequence[Device], rates: Sequence[str], extra: Sequence[R
                     "peak": device.peak[rate],
                     "main": index == 0 and nth == 0,
                     "slope": f"{whose}{si(device.bandwidth, 'B/s')}" if nth == 0 else "",
+                    "slope_short": si(device.bandwidth, "B/s") if nth == 0 else "",
                     "flat": f"{whose}{si(device.peak[rate], 'FLOP/s')} {rate}",
+                    "flat_short": f"{si(device.peak[rate], 'FLOP/s')} {rate}",
                     "ridge_label": f"{'' if nth else whose}ridge {significant(ridge)}{'' if nth else ' FLOP/byte'}",
                 }
             )
@@ -124,7 +126,9 @@ def roof_rows(devices: Sequence[Device], rates: Sequence[str], extra: Sequence[R
                 "peak": peak,
                 "main": False,
                 "slope": f"{visible(roof.label)} {si(bandwidth, 'B/s')}" if roof.bandwidth else "",
+                "slope_short": si(bandwidth, "B/s") if roof.bandwidth else "",
                 "flat": f"{si(peak, 'FLOP/s')} {visible(roof.label)}" if roof.peak else "",
+                "flat_short": si(peak, "FLOP/s"),
                 "ridge_label": "" if roof.peak is None else f"ridge {significant(peak / bandwidth)}",
             }
         )

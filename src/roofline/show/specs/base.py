@@ -84,7 +84,7 @@ def heading() -> list[Json]:
 
     return [
         line("above - 20 - 16 * heading_lines", "title", "ink", 15, "bold"),
-        line("above + 2 - 16 * heading_lines", "narrow ? subtitle : join(subtitle, ' · ')", "quiet", 12, "normal"),
+        line("above + 2 - 16 * heading_lines", "split ? subtitle : join(subtitle, ' · ')", "quiet", 12, "normal"),
     ]
 
 
@@ -94,7 +94,8 @@ def heading_signals(room: str) -> list[Json]:
         {"name": "title", "value": ""},
         {"name": "subtitle", "value": []},
         {"name": "above", "update": f"-({room})"},
-        {"name": "heading_lines", "update": "narrow ? length(subtitle) : min(1, length(subtitle))"},
+        {"name": "split", "update": "narrow || 6 * length(join(subtitle, ' · ')) > width"},
+        {"name": "heading_lines", "update": "split ? length(subtitle) : min(1, length(subtitle))"},
         {"name": "top", "update": "-above + (title ? 44 + 16 * heading_lines : 6)"},
     ]
 

@@ -109,14 +109,6 @@ def ridges_spec() -> Json:
     `bandwidth`, `rate`.
     """
     spec = frame("34", 40, [])
-    tooltip = {
-        "device": "datum.name",
-        "released": "datum.year",
-        "ridge": "format(datum.ridge, '.3~r') + ' FLOP/byte'",
-        "peak": prefixed("datum.peak", "FLOP/s") + " + ' ' + datum.rate",
-        "bandwidth": prefixed("datum.bandwidth", "B/s"),
-    }
-    x, y = {"scale": "x", "field": "year"}, {"scale": "y", "field": "ridge"}
     spec |= {
         "description": "Ridge points by year",
         "height": 320,
@@ -177,23 +169,34 @@ def ridges_spec() -> Json:
         "marks": [
             *heading(),
             mark("text", None, text_at({"value": EDGE - LEFT}, {"value": -12}, "'ridge point [FLOP/byte]'")),
-            {
-                "type": "symbol",
-                "name": "dots",
-                "from": {"data": "devices"},
-                "encode": {
-                    "update": {
-                        "x": x,
-                        "y": y,
-                        "size": {"value": 60},
-                        "fill": signal("ink"),
-                        "fillOpacity": {"value": 0.85},
-                        "tooltip": signal("{" + ", ".join(f"'{key}': {value}" for key, value in tooltip.items()) + "}"),
-                        "description": signal("datum.spoken"),
-                    }
-                },
-            },
-            *label_marks(BESIDE),
+            *label_marks([_device_dots()], BESIDE),
         ],
     }
     return spec
+
+
+def _device_dots() -> Json:
+    tooltip = {
+        "device": "datum.name",
+        "released": "datum.year",
+        "ridge": "format(datum.ridge, '.3~r') + ' FLOP/byte'",
+        "peak": prefixed("datum.peak", "FLOP/s") + " + ' ' + datum.rate",
+        "bandwidth": prefixed("datum.bandwidth", "B/s"),
+    }
+    x, y = {"scale": "x", "field": "year"}, {"scale": "y", "field": "ridge"}
+    return {
+        "type": "symbol",
+        "name": "dots",
+        "from": {"data": "devices"},
+        "encode": {
+            "update": {
+                "x": x,
+                "y": y,
+                "size": {"value": 60},
+                "fill": signal("ink"),
+                "fillOpacity": {"value": 0.85},
+                "tooltip": signal("{" + ", ".join(f"'{key}': {value}" for key, value in tooltip.items()) + "}"),
+                "description": signal("datum.spoken"),
+            }
+        },
+    }

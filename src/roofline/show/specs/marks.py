@@ -37,8 +37,8 @@ def tooltip() -> str:
     return "{" + ", ".join(f"'{key}': {value}" for key, value in rows.items()) + "}"
 
 
-# What hangs below a roof is free of it; then what stands above.
-_BELOW = ("bottom-right", "bottom", "top-left", "bottom-left", "left", "right", "top", "top-right")
+# To the lower right of a dot on a slope, and to its upper left, there is no roof.
+_BELOW = ("bottom-right", "top-left", "bottom", "bottom-left", "left", "right", "top", "top-right")
 BESIDE = ("right", "left", "top", "bottom", "top-right", "bottom-right", "top-left", "bottom-left")
 
 
@@ -192,7 +192,7 @@ def dot_marks() -> list[Json]:
     ]
 
 
-def label_marks(order: Sequence[str] = _BELOW) -> list[Json]:
+def label_marks(between: Sequence[Json], order: Sequence[str] = _BELOW) -> list[Json]:
     """Names that keep clear of each other, of the dots and of the roofs' figures."""
     text = {"text": signal("datum.datum.text"), "font": {"value": FONT}}
     size = {"fontSize": signal("datum.datum.height || 11")}
@@ -217,9 +217,9 @@ def label_marks(order: Sequence[str] = _BELOW) -> list[Json]:
                 **size,
                 "fill": signal("paper"),
                 "stroke": signal("paper"),
-                "strokeWidth": {"value": 3},
-                "fillOpacity": signal("datum.datum.shown ? 0.85 : 0"),
-                "strokeOpacity": signal("datum.datum.shown ? 0.85 : 0"),
+                "strokeWidth": {"value": 4.5},
+                "fillOpacity": signal("datum.datum.shown ? 1 : 0"),
+                "strokeOpacity": signal("datum.datum.shown ? 1 : 0"),
                 "strokeJoin": {"value": "round"},
                 "fontWeight": signal("datum.datum.rank === 1 ? 'bold' : 'normal'"),
             },
@@ -236,6 +236,8 @@ def label_marks(order: Sequence[str] = _BELOW) -> list[Json]:
                 }
             ],
         ),
+        # What is drawn between halo and name: no dot is hidden by either.
+        *between,
         mark(
             "text",
             "halos",

@@ -59,7 +59,7 @@ def _signals() -> list[Json]:
         {
             "name": "x_domain",
             "update": f"[{_half_decade('floor', f'min(isValid({least}) ? {least} / 1.6 : 1, ridge_extent[0] / 40)')}, "
-            f"{_half_decade('ceil', f'max(isValid({most}) ? {most} * 4 : 1, ridge_extent[1] * 6)')}]",
+            f"{_half_decade('ceil', f'max(isValid({most}) ? {most} * (narrow ? 4 : 8) : 1, ridge_extent[1] * 6)')}]",
         },
         {
             "name": "y_domain",
@@ -148,13 +148,12 @@ def _data() -> list[Json]:
             "name": "slopes",
             "source": "roofs",
             "transform": [
-                keep("datum.slope"),
+                # On a phone there is room for one text on the slopes, and the device is named elsewhere.
+                formula("slope", "narrow ? (datum.main ? datum.slope_short : '') : datum.slope"),
+                keep("datum.slope || datum.slope_short"),
                 formula("part", "length(data('spots')) ? data('spots')[0].part : 0.4"),
                 formula("from", "max(x_domain[0], y_domain[0] / datum.bandwidth)"),
-                formula(
-                    "middle",
-                    "max(datum.from, x_domain[0]) * pow(datum.ridge / max(datum.from, x_domain[0]), datum.part)",
-                ),
+                formula("middle", "datum.from * pow(datum.ridge / datum.from, datum.part)"),
                 formula("size", f"{CHAR} * length(datum.slope)"),
                 formula("room", "width / decades_x * log(datum.ridge / datum.from) / LN10"),
             ],
@@ -178,6 +177,9 @@ def _texts() -> list[Json]:
             "source": "roofs",
             "transform": [
                 keep("datum.flat"),
+                # A text that would reach over the slope goes without its device.
+                formula("room", f"width - scale('x', datum.ridge) - {CHAR} * length(datum.flat)"),
+                formula("flat", "datum.main || datum.room > 0 ? datum.flat : datum.flat_short"),
                 formula("size", f"{CHAR} * length(datum.flat)"),
                 formula("lift", "datum.main && length(data('on_top')) ? min(data('on_top')[0].reach || 0, 40) : 0"),
             ],
@@ -186,7 +188,7 @@ def _texts() -> list[Json]:
             "name": "slope_shadows",
             "source": "slopes",
             "transform": [
-                keep("datum.room > datum.size"),
+                keep("datum.size && datum.room > datum.size"),
                 formula("part", "sequence(-datum.size / 2, datum.size / 2 + 8, 8)"),
                 {"type": "flatten", "fields": ["part"]},
                 formula("px", "scale('x', datum.middle) + datum.part * cos(angle * PI / 180) - 2"),
@@ -242,9 +244,21 @@ def _texts() -> list[Json]:
             "name": "shadows",
             "source": "clusters",
             "transform": [
-                formula("height", "0.8 * sqrt(datum.area)"),
+                formula("height", "0.5 * sqrt(datum.area)"),
                 formula("px", "datum.px - datum.height / 2 - 2"),
                 formula("py", "datum.py - datum.height / 2 - 2"),
+                formula("text", "'M'"),
+                formula("order", "1"),
+                formula("side", "0"),
+            ],
+        },
+        {
+            "name": "star_shadow",
+            "source": "total",
+            "transform": [
+                formula("height", "13"),
+                formula("px", "scale('x', datum.x) - 9"),
+                formula("py", "scale('y', datum.y) - 9"),
                 formula("text", "'M'"),
                 formula("order", "1"),
                 formula("side", "0"),
@@ -284,7 +298,15 @@ def _texts() -> list[Json]:
         },
         {
             "name": "texts",
-            "source": ["flat_texts", "ridge_texts", "slope_shadows", "shadows", "star_texts", "kernel_texts"],
+            "source": [
+                "flat_texts",
+                "ridge_texts",
+                "slope_shadows",
+                "star_shadow",
+                "shadows",
+                "star_texts",
+                "kernel_texts",
+            ],
         },
     ]
 
@@ -361,7 +383,6 @@ def roofline_spec() -> Json:
                 },
             ),
             *roof_marks(),
-            *dot_marks(),
-            *label_marks(),
+            *label_marks(dot_marks()),
         ],
     }
