@@ -216,6 +216,16 @@ def test_a_kernel_above_its_roof_is_drawn_there(h100):
     assert scene.marks["drops"] == []
 
 
+def test_a_kernel_above_the_memory_roof_brings_the_roof_of_the_cache(h100):
+    """Where a kernel beats the memory's bound the cache's slope is drawn, if its bandwidth is known."""
+    point = rl.place(rl.ops.norm(m=64, width=4096), h100, name="norm")
+    cached = replace(h100, cache_bandwidth={"l2": 7.5e12})
+    quick = replace(point, device=cached, measured=point.bound.seconds / 1.5)
+
+    assert "L2 7.500 TB/s" in Scene(charts.roofline([quick])).texts("slope_labels")
+    assert len(Scene(charts.roofline([replace(quick, measured=2 * point.bound.seconds)]))["slope_rules"]) == 1
+
+
 def test_kernels_of_unknown_cost_are_told(h100):
     """A kernel whose cost is not known has time alone: it is not drawn, and its share is said."""
     unknown = rl.place(rl.Work("other", {}, rl.Cost()), h100, name="mystery")

@@ -135,6 +135,11 @@ def roof_rows(devices: Sequence[Device], rates: Sequence[str], extra: Sequence[R
     return rows
 
 
+def caches(device: Device) -> list[Roof]:
+    """The device's caches as ceilings, where their bandwidth is known."""
+    return [Roof(level.upper(), bandwidth) for level, bandwidth in device.cache_bandwidth.items()]
+
+
 def kernel_rows(drawn: Sequence[Dot]) -> list[Json]:
     """Kernels as rows of `kernels`."""
     whole = sum(dot.seconds for dot in drawn) or 1.0

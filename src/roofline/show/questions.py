@@ -117,7 +117,7 @@ def _question(answer: Crossovers) -> list[str]:
         derated = f"; at {bandwidth} of its bandwidth and {compute} of its peaks"
     fused = ", small kernels folded" if base.fused else ""
     return [
-        f"{title(base)}{fused}",
+        f"{words.title(base)}{fused}",
         f"by the {along}{derated}; the ridge is at {significant(answer.ridge)} FLOP/byte",
     ]
 

@@ -56,10 +56,12 @@ def _signals() -> list[Json]:
                 {"events": "@dots:pointerout", "update": "null"},
             ],
         },
+        # Names stand to the right of dots: how many times their intensity the axis goes on.
+        {"name": "room", "update": "narrow ? 4 : measured ? 20 : 8"},
         {
             "name": "x_domain",
             "update": f"[{_half_decade('floor', f'min(isValid({least}) ? {least} / 1.6 : 1, ridge_extent[0] / 40)')}, "
-            f"{_half_decade('ceil', f'max(isValid({most}) ? {most} * (narrow ? 4 : measured ? 20 : 8) : 1, ridge_extent[1] * 6)')}]",
+            f"{_half_decade('ceil', f'max(isValid({most}) ? {most} * room : 1, ridge_extent[1] * 6)')}]",
         },
         {
             "name": "y_domain",
