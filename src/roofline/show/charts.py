@@ -34,7 +34,7 @@ from roofline.show.specs.lines import ridges_spec, sweep_spec
 from roofline.show.specs.roofline import roofline_spec
 from roofline.units import GIB, gib, percent, scale, si, significant
 
-_ROUNDED = 1 + 1e-9  # a dot on its roof may stand above it by a rounding
+_ROUNDED = 1 + 2**-30  # a dot on its roof may stand above it by a rounding
 
 
 def roofline(
