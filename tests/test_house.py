@@ -148,6 +148,7 @@ def test_package_ships_its_data():
         "devices",
         "devices.json",
         "models",
+        "kernels.toml",
         "reached.toml",
         "recipes",
         "schemas",

@@ -15,6 +15,7 @@ from roofline.capacity import Memory, memory
 from roofline.cost import Cost, Work
 from roofline.crossing import crossovers
 from roofline.device import Device, Topology
+from roofline.diagnosis import diagnose
 from roofline.errors import RooflineError
 from roofline.ledger import Ledger, predict
 from roofline.model import Model
@@ -41,6 +42,7 @@ __all__ = [
     "charts",
     "collectives",
     "crossovers",
+    "diagnose",
     "memory",
     "ops",
     "place",

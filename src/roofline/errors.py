@@ -5,7 +5,8 @@ RooflineError
 ├─ BadValue         a size, share or option outside of what is possible
 ├─ DataError        a data file of a device or model: path, key, what is allowed
 ├─ ConfigError      a config.json: key, value, what it would have decided
-└─ ShardError       a model that does not divide over the ranks asked for
+├─ ShardError       a model that does not divide over the ranks asked for
+└─ TraceError       a profile that cannot be read, or that holds nothing to diagnose
 """
 
 from __future__ import annotations
@@ -53,6 +54,10 @@ class ConfigError(RooflineError):
 
 class ShardError(RooflineError):
     """A model that does not divide over the ranks."""
+
+
+class TraceError(RooflineError):
+    """A profile that cannot be read, or that holds nothing to diagnose."""
 
 
 def shown(value: object, limit: int = 60) -> str:

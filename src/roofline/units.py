@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from quantiphy import Quantity
 
 KILO, MEGA, GIGA, TERA = 1e3, 1e6, 1e9, 1e12
+NS_PER_US, NS_PER_S = 10**3, 10**9  # traces count in whole nanoseconds
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 
 # What a figure may be written in, and the base unit that it is then in.

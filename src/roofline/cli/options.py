@@ -65,6 +65,8 @@ Sequences = Annotated[int, _sized(units.count, 1)]
 Tokens = Annotated[int, _sized(units.length, 1)]
 Context = Annotated[int, _sized(units.length, 0)]
 Ranks = Annotated[int, _sized(units.count, 1, MOST_RANKS)]
+Bytes = Annotated[int, _option(lambda _, text: int(units.quantity(text, "B")))]
+Workers = Annotated[int, _sized(units.count, 1, 512)]
 
 
 def print_json(record: dict[str, Any]) -> None:

@@ -352,6 +352,215 @@ class DevicesRecord(msgspec.Struct):
     devices: list[DeviceRecord]
 
 
+class MeasuredDevice(msgspec.Struct):
+    """The device that a profile is of: `id` is null where the file does not tell which of the candidates it is."""
+
+    id: str | None
+    name: str
+    recognised_from: str | None
+    candidates: list[str]
+    number: int | None
+
+
+class BreakdownRecord(msgspec.Struct):
+    """Seconds of the window, each counted once; they add up to `window_s`."""
+
+    gemm: float
+    attention: float
+    convolution: float
+    elementwise: float
+    normalisation: float
+    reduction: float
+    embedding: float
+    moe: float
+    optimiser: float
+    communication: float
+    copy: float
+    other: float
+    idle: float
+
+
+class CategoryRecord(msgspec.Struct):
+    """One category in full: `hidden_s` is what ran beside a category that counts first."""
+
+    category: str
+    calls: int
+    sum_s: float
+    union_s: float
+    attributed_s: float
+    hidden_s: float
+    attributed_ns: int
+
+
+class MeasuredKernel(msgspec.Struct):
+    """All calls of one kernel; `share` is of the time of all activities, one after another."""
+
+    name: str
+    readable: str
+    category: str
+    operator: str
+    calls: int
+    seconds: float
+    share: float
+    flops: int | None
+    bytes: int | None
+    intensity: float | None
+    bound: Resource | None
+    bound_seconds: float | None
+    of_bound: float | None
+    cost_from: Literal["shapes", "ledger", "counters", "unknown"]
+
+
+class CauseRecord(msgspec.Struct):
+    """A reason for which the device was idle; all of them add up to `idle_s`."""
+
+    cause: str
+    meaning: str
+    seconds: float
+    nanoseconds: int
+    gaps: int
+    longest_s: float
+
+
+class GapRecord(msgspec.Struct):
+    """One of the longest times without any activity."""
+
+    at_s: float
+    seconds: float
+    cause: str
+    host: str
+    next: str
+
+
+class StepRecord(msgspec.Struct):
+    """One marked step."""
+
+    name: str
+    seconds: float
+    busy_s: float
+    warm_up: bool
+
+
+class StepsRecord(msgspec.Struct):
+    """The marked steps; median and spread without warm-up."""
+
+    median_s: float
+    least_s: float
+    most_s: float
+    rule: str
+    steps: list[StepRecord]
+
+
+class PassRecord(msgspec.Struct):
+    """What a server's annotation says of one pass."""
+
+    name: str
+    padded: int | None
+    context_requests: int
+    context_tokens: int
+    context_kv: int | None
+    generation_requests: int
+    generation_tokens: int
+    generation_kv: int | None
+
+
+class LaunchesRecord(msgspec.Struct):
+    """How the host fed the device."""
+
+    linked: int
+    unlinked: int
+    unlinked_s: float
+    delay_median_s: float | None
+    delay_p95_s: float | None
+    cost_median_s: float | None
+    queue_depth_median: float | None
+    starved_share: float | None
+    short_kernels: int
+    short_kernels_s: float
+    graph_replayed: int
+
+
+class CopiesRecord(msgspec.Struct):
+    """All copies of one kind; `pinned` is null where there is no host side or the file does not say."""
+
+    kind: str
+    pinned: bool | None
+    calls: int
+    bytes: int
+    seconds: float
+    bandwidth: float | None
+
+
+class CommunicationRecord(msgspec.Struct):
+    """Collectives: `exposed_s` is without computation beside them."""
+
+    calls: int
+    seconds: float
+    exposed_s: float
+    overlapped_s: float
+
+
+class RankRecord(msgspec.Struct):
+    """Which process of a distributed run the profile is of."""
+
+    rank: int | None
+    ranks: int | None
+    backend: str
+
+
+class EventsRecord(msgspec.Struct):
+    """Every event of the file and what became of it; `lost` could not be read."""
+
+    read: int
+    used: dict[str, int]
+    left_out: dict[str, int]
+    lost: int
+    text_bytes: int
+
+
+class FindingRecord(msgspec.Struct):
+    """What could be changed, and the seconds at stake."""
+
+    rule: str
+    title: str
+    at_stake_s: float
+    evidence: list[str]
+    advice: str
+
+
+class DiagnosisRecord(msgspec.Struct):
+    """`diagnose --json`."""
+
+    schema: Literal["roofline.diagnosis/1"]
+    source: str
+    format: str
+    device: MeasuredDevice
+    window_s: float
+    busy_s: float
+    idle_s: float
+    window_ns: int
+    busy_ns: int
+    idle_ns: int
+    breakdown: BreakdownRecord
+    breakdown_ns: dict[str, int]
+    categories: list[CategoryRecord]
+    kernels: list[MeasuredKernel]
+    coverage: float
+    findings: list[FindingRecord]
+    verdict: str
+    idle_causes: list[CauseRecord]
+    gaps: list[GapRecord]
+    steps: StepsRecord | None
+    passes: list[PassRecord]
+    launches: LaunchesRecord
+    copies: list[CopiesRecord]
+    communication: CommunicationRecord
+    rank: RankRecord
+    events: EventsRecord
+    other_devices: dict[str, int]
+    warnings: list[str]
+
+
 SCHEMAS: dict[str, type[msgspec.Struct]] = {
     "ledger-1": LedgerRecord,
     "crossover-1": CrossoversRecord,
@@ -359,6 +568,7 @@ SCHEMAS: dict[str, type[msgspec.Struct]] = {
     "model-1": ModelRecord,
     "models-1": ModelsRecord,
     "devices-1": DevicesRecord,
+    "diagnosis-1": DiagnosisRecord,
 }
 
 

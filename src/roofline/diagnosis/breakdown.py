@@ -1,0 +1,163 @@
+"""A window divided among categories: each nanosecond once, what ran beside it shown."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from roofline.diagnosis.result import Communication, Copies, KernelRow, Share
+from roofline.trace import timeline
+from roofline.trace.classify import CATEGORIES, COMPUTE, category, readable
+from roofline.trace.events import COPY, KERNEL, NONE, SET, Activities, Trace, listed
+from roofline.trace.link import Links
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Ints = NDArray[np.signedinteger[Any]]
+
+
+def categories(trace: Trace, links: Links, rows: Ints) -> Ints:
+    """The category of each activity of `rows`, as an index into CATEGORIES.
+
+    A kernel's is that of its name; of the operator that launched it where the name says nothing.
+    """
+    import numpy as np
+
+    gpu = trace.gpu
+    names, ops = gpu.name[rows], links.op[rows]
+    op_names = np.where(ops == NONE, NONE, trace.ops.name[np.maximum(ops, 0)] if len(trace.ops) else NONE)
+    pairs, which = np.unique(np.stack([names, op_names]), axis=1, return_inverse=True)
+    numbers = [
+        CATEGORIES.index(category(trace.names[name], trace.names[op] if op != NONE else ""))
+        for name, op in zip(listed(pairs[0]), listed(pairs[1]), strict=True)
+    ]
+    found = np.array(numbers, np.int64)[which.reshape(-1)]
+    found[gpu.kind[rows] == COPY] = CATEGORIES.index("copy")
+    found[gpu.kind[rows] == SET] = CATEGORIES.index("elementwise")
+    return found
+
+
+def breakdown(gpu: Activities, rows: Ints, kinds: Ints) -> tuple[Share, ...]:
+    """Time by category; where several run at once it counts as the first of them in CATEGORIES."""
+    import numpy as np
+
+    covered = timeline.union(gpu.start[:0], gpu.start[:0])
+    shares: list[Share] = []
+    for index, name in enumerate(CATEGORIES):
+        mine = rows[kinds == index]
+        spans = timeline.union(gpu.start[mine], gpu.end[mine])
+        wider = timeline.join(covered, spans)
+        shares.append(
+            Share(
+                category=name,
+                calls=len(mine),
+                sum=int(np.sum(gpu.duration[mine])),
+                union=timeline.total(spans),
+                attributed=timeline.total(wider) - timeline.total(covered),
+            )
+        )
+        covered = wider
+    return tuple(shares)
+
+
+def communication(gpu: Activities, rows: Ints, kinds: Ints) -> Communication:
+    """What collectives take, and how much of it computation hides."""
+    import numpy as np
+
+    talk = rows[kinds == CATEGORIES.index("communication")]
+    work = rows[np.isin(kinds, [CATEGORIES.index(each) for each in COMPUTE])]
+    talking = timeline.union(gpu.start[talk], gpu.end[talk])
+    working = timeline.union(gpu.start[work], gpu.end[work])
+    overlapped = timeline.total(timeline.intersect(talking, working))
+    union = timeline.total(talking)
+    return Communication(len(talk), union, union - overlapped, overlapped)
+
+
+def kernel_rows(trace: Trace, links: Links, rows: Ints, kinds: Ints) -> tuple[KernelRow, ...]:
+    """Kernels, copies and memsets by name, the costliest first."""
+    import numpy as np
+
+    gpu = trace.gpu
+    if not len(rows):
+        return ()
+    keys, which = np.unique(np.stack([gpu.name[rows], kinds]), axis=1, return_inverse=True)
+    which = which.reshape(-1)
+    sums = np.zeros(keys.shape[1], np.int64)
+    np.add.at(sums, which, gpu.duration[rows])
+    calls = np.bincount(which, minlength=keys.shape[1])
+    order = np.lexsort((keys[0], -sums))
+    whole = max(int(sums.sum()), 1)
+    operators = _operators(trace, links.op[rows], which)
+    found: list[KernelRow] = []
+    for at in listed(order):
+        name = trace.names[int(keys[0, at])]
+        found.append(
+            KernelRow(
+                name=name,
+                readable=readable(name),
+                category=CATEGORIES[int(keys[1, at])],
+                operator=operators.get(at, ""),
+                calls=int(calls[at]),
+                sum=int(sums[at]),
+                share=int(sums[at]) / whole,
+            )
+        )
+    return tuple(found)
+
+
+def _operators(trace: Trace, ops: Ints, which: Ints) -> dict[int, str]:
+    """For each row of kernels the operator that launched it most."""
+    import numpy as np
+
+    known = ops != NONE
+    if not known.any():
+        return {}
+    pairs, counts = np.unique(np.stack([which[known], trace.ops.name[ops[known]]]), axis=1, return_counts=True)
+    found: dict[int, str] = {}
+    for at in listed(np.argsort(counts, kind="stable")):  # the most frequent comes last, and stays
+        found[int(pairs[0, at])] = trace.names[int(pairs[1, at])]
+    return found
+
+
+def copies(trace: Trace, rows: Ints) -> tuple[Copies, ...]:
+    """Copies by direction and by whether the host's side is pinned, as their names say it."""
+    gpu = trace.gpu
+    mine = rows[gpu.kind[rows] == COPY]
+    calls: Counter[tuple[str, bool | None]] = Counter()
+    moved: Counter[tuple[str, bool | None]] = Counter()
+    time: Counter[tuple[str, bool | None]] = Counter()
+    columns = (listed(gpu.name[mine]), listed(gpu.moved[mine]), listed(gpu.duration[mine]))
+    for name, size, duration in zip(*columns, strict=True):
+        key = _direction(trace.names[name])
+        calls[key] += 1
+        moved[key] += max(size, 0)
+        time[key] += duration
+    return tuple(
+        Copies(kind, pinned, calls[kind, pinned], moved[kind, pinned], time[kind, pinned])
+        for kind, pinned in sorted(calls, key=lambda key: -time[key])
+    )
+
+
+def _direction(name: str) -> tuple[str, bool | None]:
+    """The direction of a copy and whether its host side is pinned, of "Memcpy HtoD (Pageable -> Device)"."""
+    words = name.split()
+    kind = words[1] if len(words) > 1 and "to" in words[1] else "copy"
+    kind = kind[:8] if kind.isalpha() else "copy"
+    if "HtoD" not in kind and "DtoH" not in kind and "HostTo" not in kind and "ToHost" not in kind:
+        return kind, None
+    if "Pinned" in name:
+        return kind, True
+    return kind, False if "Pageable" in name else None
+
+
+def kernels_of(gpu: Activities, rows: Ints) -> Ints:
+    """Those of `rows` that are kernels."""
+    return rows[gpu.kind[rows] == KERNEL]
+
+
+def total_time(shares: Sequence[Share]) -> int:
+    """What all categories together are attributed [ns]: the busy time."""
+    return sum(each.attributed for each in shares)

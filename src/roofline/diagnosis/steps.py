@@ -1,0 +1,110 @@
+"""Steps as the host marked them, and what serving engines write into their marks."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from roofline.diagnosis.result import Pass, Step, Steps
+from roofline.trace import timeline
+from roofline.trace.events import NONE, Trace, listed
+from roofline.trace.link import Links
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Ints = NDArray[np.signedinteger[Any]]
+
+_MARKS = (
+    re.compile(r"ProfilerStep#\d+\Z"),
+    re.compile(r"execute_(?:context_)?\d+"),
+    re.compile(r"step\[\w+"),
+)
+_WARM_UP = 1.5  # times the median of the steps after it: a step that takes longer is warm-up
+_MOST_PASSES = 500  # that are shown one by one
+
+
+def steps(trace: Trace, links: Links, rows: Ints) -> Steps | None:
+    """The steps of the first kind of mark that the file has; None where it has none."""
+    import numpy as np
+
+    marks = trace.marks
+    for pattern in _MARKS:
+        fitting = np.array([bool(pattern.match(name)) for name in trace.names], bool)
+        mine = np.flatnonzero(fitting[marks.name]) if len(marks) else np.zeros(0, np.int64)
+        if len(mine):
+            return _steps(trace, links, rows, mine)
+    return None
+
+
+def _steps(trace: Trace, links: Links, rows: Ints, mine: Ints) -> Steps:
+    import numpy as np
+
+    marks, gpu, calls = trace.marks, trace.gpu, trace.calls
+    call = links.call[rows]
+    launched = np.where(call == NONE, np.iinfo(np.int64).min, calls.start[np.maximum(call, 0)] if len(calls) else 0)
+    lengths = marks.duration[mine]
+    warm = _warm_ups(listed(lengths))
+    found: list[Step] = []
+    for index, at in enumerate(listed(mine)):
+        start, end = int(marks.start[at]), int(marks.start[at] + marks.duration[at])
+        own = rows[(launched >= start) & (launched < end)]
+        busy = timeline.total(timeline.union(gpu.start[own], gpu.end[own]))
+        found.append(Step(trace.names[int(marks.name[at])], int(lengths[index]), busy, index < warm))
+    steady = np.sort(lengths[warm:])
+    return Steps(
+        steps=tuple(found),
+        median=int(np.median(steady)),
+        least=int(steady[0]),
+        most=int(steady[-1]),
+        rule=_rule(warm, len(found)),
+    )
+
+
+def _rule(warm: int, count: int) -> str:
+    if not warm:
+        return f"all {count:,} count" if count > 1 else "the only one counts"
+    return f"the first {warm:,} of {count:,} left out as warm-up: longer than {_WARM_UP:g} times the median of the rest"
+
+
+def _warm_ups(lengths: list[int]) -> int:
+    """How many steps at the beginning are warm-up; one step always remains."""
+    from statistics import median
+
+    count = 0
+    while count < len(lengths) - 1 and lengths[count] > _WARM_UP * median(lengths[count + 1 :]):
+        count += 1
+    return count
+
+
+_SUMS = r"\(sq(\d+)sk(\d+)sqsq(\d+)sqsk(\d+)\)"
+_NEW = re.compile(rf"execute_(\d+)_context_(\d+){_SUMS}_generation_(\d+){_SUMS}")
+_OLD = re.compile(r"execute_context_(\d+)\((\d+)(?:_\d+)*\)_generation_(\d+)\((\d+)(?:_\d+)*\)")
+_STEP = re.compile(r"step\[(\w+) bs=(\d+)(?: \w+=(\d+))?")
+
+
+def passes(trace: Trace) -> tuple[Pass, ...]:
+    """What vLLM and SGLang say of each pass: its requests, their new tokens and the positions they attend to."""
+    names = [
+        trace.names[name]
+        for name in listed(trace.marks.name)
+        if "execute_" in trace.names[name] or "step[" in trace.names[name]
+    ]
+    found = [each for each in map(_pass, names[:_MOST_PASSES]) if each is not None]
+    return tuple(found)
+
+
+def _pass(name: str) -> Pass | None:
+    if new := _NEW.search(name):
+        n = [int(each[:18]) for each in new.groups()]
+        return Pass(name, n[0], n[1], n[2], n[3], n[6], n[7], n[8])
+    if old := _OLD.search(name):
+        n = [int(each[:18]) for each in old.groups()]
+        return Pass(name, None, n[0], n[1], None, n[2], n[3], None)
+    if (step := _STEP.search(name)) and "execute_" not in name:
+        requests, tokens = int(step[2][:18]), int((step[3] or step[2])[:18])
+        if step[1].upper() == "DECODE":
+            return Pass(name, None, 0, 0, None, requests, requests, None)
+        return Pass(name, None, requests, tokens, None, 0, 0, None)
+    return None

@@ -1,0 +1,340 @@
+"""Traces of the PyTorch profiler (Kineto's Chrome JSON), 2020 to today, NVIDIA and AMD, read in one pass.
+
+The file is read in blocks, cut into pieces of whole events, and each piece becomes columns: memory does not grow
+with the text. With an executor, pieces are decoded in other processes while this one cuts and decodes too.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Executor, Future
+from typing import TYPE_CHECKING, Any, cast
+
+from roofline.errors import TraceError
+from roofline.trace.events import COPY, KERNEL, NONE, SET, Activities, Card, Counts, Ranges, Rank, Trace
+from roofline.trace.readers.decode import Batch, Columns, decode
+from roofline.trace.readers.pieces import NoEvents, Pieces
+from roofline.trace.readers.source import Source
+from roofline.trace.readers.words import DEVICE, detail_text
+from roofline.units import MIB
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Ints = NDArray[np.signedinteger[Any]]
+
+_PIECE = 4 * MIB
+_ALONE = 16 * MIB  # [byte] before other processes are started
+_AHEAD = 2  # pieces in the hands of each worker
+_MOST_TAIL = 64 * MIB
+_KINDS = {"kernel": KERNEL, "copy": COPY, "set": SET}
+
+
+def read(source: Source, executor: Executor | None = None, workers: int = 1) -> Trace:
+    """The trace in an open file; raises TraceError where it holds none."""
+    pieces = Pieces(source.blocks, source.name, _PIECE)
+    merged = _Merged()
+    tail = b""
+    try:
+        for text, closed, batch in _decoded(pieces, executor, workers):
+            if merged.ended:
+                tail = (tail + b"," + text[1 : -1 if closed else None])[:_MOST_TAIL]
+                continue
+            merged.add(batch)
+            if batch.end is not None:
+                tail = text[batch.end : -1 if closed else None]
+    except NoEvents as error:
+        raise TraceError(_not_a_trace(source.name, error.text)) from None
+    for block in pieces.rest():
+        tail += block[: max(0, _MOST_TAIL - len(tail))]
+    if pieces.bare:
+        beside: dict[str, Any] = {}
+    else:
+        beside = _beside(pieces.head, tail, merged)
+    return _trace(source, merged, beside)
+
+
+Waiting = tuple[bytes, bool, "Batch | Future[Batch]"]
+
+
+def _decoded(
+    pieces: Iterable[tuple[bytes, bool]], executor: Executor | None, workers: int
+) -> Iterator[tuple[bytes, bool, Batch]]:
+    """Each piece with its columns, in order; those that no worker is free for are decoded here."""
+    waiting: deque[Waiting] = deque()
+    read = 0
+    for text, closed in pieces:
+        busy = sum(isinstance(each, Future) and not each.done() for _, _, each in waiting)
+        read += len(text)
+        if executor is not None and read > _ALONE and busy < _AHEAD * workers:
+            waiting.append((text, closed, executor.submit(decode, text, closed)))
+        else:
+            waiting.append((text, closed, decode(text, closed)))
+        while waiting and (_ready(waiting[0][2]) or len(waiting) > 2 * _AHEAD * workers + 2):
+            yield _taken(waiting)
+    while waiting:
+        yield _taken(waiting)
+
+
+def _ready(batch: Batch | Future[Batch]) -> bool:
+    return not isinstance(batch, Future) or batch.done()
+
+
+def _taken(waiting: deque[Waiting]) -> tuple[bytes, bool, Batch]:
+    text, closed, batch = waiting.popleft()
+    return text, closed, batch.result() if isinstance(batch, Future) else batch
+
+
+class _Merged:
+    """Batches put together: one numbering of names, details and lanes."""
+
+    def __init__(self) -> None:
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget everything, as if no event had come."""
+        self.read = self.lost = 0
+        self.ended = False
+        self.wrapped = ""
+        self.names: dict[str | None, int] = {}
+        self.details: dict[bytes, int] = {}
+        self.lanes: dict[tuple[Any, Any], int] = {}
+        self.parts: dict[str, list[Columns]] = {}
+        self.left_out: Counter[str] = Counter()
+        self.notes: Counter[str] = Counter()
+
+    def add(self, batch: Batch) -> None:
+        """Add what one piece holds."""
+        import numpy as np
+
+        self.read += batch.read
+        self.lost += batch.lost
+        self.left_out.update(batch.left_out)
+        self.notes.update(batch.notes)
+        self.wrapped = self.wrapped or batch.wrapped
+        self.ended = batch.end is not None
+        names = _renumbered(self.names, batch.names)
+        details = _renumbered(self.details, batch.details)
+        lanes = _renumbered(self.lanes, batch.lanes)
+        for role, parts in batch.roles.items():
+            for columns in parts:
+                columns.name = names[columns.name]
+                columns.detail = np.where(columns.detail == NONE, NONE, details[columns.detail]).astype(np.int32)
+                if role not in DEVICE:
+                    columns.lane = lanes[columns.lane]
+                self.parts.setdefault(role, []).append(columns)
+
+
+def _renumbered(known: dict[Any, int], news: list[Any]) -> NDArray[np.int32]:
+    """The number that each of `news` has among all; one more entry, so that there is always one."""
+    import numpy as np
+
+    return np.array([*(known.setdefault(each, len(known)) for each in news), 0], np.int32)
+
+
+def _not_a_trace(name: str, text: bytes) -> str:
+    """What a file is that has no events, and what to do."""
+    keys = set(re.findall(rb'"([\w$]{1,40})"\s*:', text[: MIB // 4]))
+    if not text.strip():
+        return f"{name} is empty. Was the profiler stopped before it wrote the file?"
+    if b"nodes" in keys and (b"schema" in keys or b"ctrl_deps" in keys):
+        return f"{name} is an execution trace (Chakra), which has no times of kernels. Export the profiler's trace."
+    if b"$schema" in keys and b"speedscope" in text[: MIB // 4]:
+        return f"{name} is a speedscope profile of Python code. Export the PyTorch profiler's Chrome trace."
+    return f"{name} is JSON without traceEvents, no trace. Export one with profiler.export_chrome_trace(FILE)."
+
+
+_COMMA = re.compile(r",\s*([}\]])")
+
+
+def _beside(head: bytes, tail: bytes, merged: _Merged) -> dict[str, Any]:
+    """The keys that stand beside the events."""
+    if not merged.ended:
+        merged.notes["cut"] += 1
+        tail = b"]}"
+    text = head.lstrip() + tail if merged.ended else head.lstrip() + b"]}"
+    found = _parsed(text.decode("utf-8", "replace"), merged)
+    if found is None:
+        found = _parsed(head.decode("utf-8", "replace").lstrip() + "]}", merged) or {}
+        if merged.ended:
+            merged.notes["the keys after the events are no sound JSON: they were not used"] += 1
+    again = found.pop("traceEvents", None)
+    if again:  # the key stands twice: the last counts, as for any JSON reader
+        merged.clear()
+        merged.add(decode(json.dumps(again).encode(), True))
+        merged.ended = True
+    return found
+
+
+def _parsed(text: str, merged: _Merged) -> dict[str, Any] | None:
+    repeated: set[str] = set()
+
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            seen: set[str] = set()
+            for key, _ in pairs:
+                (repeated if key in seen else seen).add(key)
+        return found
+
+    try:
+        value = json.loads(text, object_pairs_hook=unique, strict=False)
+    except (ValueError, RecursionError):
+        try:
+            value = json.loads(_COMMA.sub(r"\1", text), object_pairs_hook=unique, strict=False)
+        except (ValueError, RecursionError):
+            return None
+        merged.notes["a comma with nothing after it"] += 1
+    for key in sorted(repeated)[:3]:
+        merged.notes[f"the key {key[:40]!r} stands twice: the last was taken"] += 1
+    return cast(dict[str, Any], value) if isinstance(value, dict) else None
+
+
+def _trace(source: Source, merged: _Merged, beside: dict[str, Any]) -> Trace:
+    if merged.wrapped:
+        raise TraceError(
+            f"{source.name} has a device activity of more than a century, a negative duration written without its "
+            "sign: its times cannot be trusted. Record it again."
+        )
+    if not merged.read:
+        raise TraceError(f"{source.name} has no events. Was the profiler stopped before anything ran?")
+    used = {role: sum(len(each.start) for each in parts) for role, parts in merged.parts.items()}
+    gpu = _activities(merged)
+    warnings = [*source.warnings, *_warnings(merged)]
+    base = beside.get("baseTimeNanoseconds")
+    return Trace(
+        source=source.name,
+        format="PyTorch profiler",
+        gpu=gpu,
+        ops=_ranges(merged, "op"),
+        calls=_ranges(merged, "call"),
+        marks=_ranges(merged, "mark"),
+        gpu_marks=_ranges(merged, "gpu_mark"),
+        names=tuple(each or "" for each in merged.names),
+        details=tuple(detail_text(each) for each in merged.details),
+        threads=tuple(merged.lanes),
+        cards=_cards(beside),
+        rank=_rank(beside),
+        counts=Counts(merged.read, used, dict(merged.left_out), merged.lost),
+        bytes=source.read,
+        base=base if isinstance(base, int) else 0,
+        versions=_versions(beside),
+        warnings=tuple(warnings),
+    )
+
+
+def _warnings(merged: _Merged) -> Iterator[str]:
+    notes = dict(merged.notes)
+    if notes.pop("cut", 0):
+        yield "the file is cut: it ends before its events do. All whole events before the cut were read"
+    for what, count in notes.items():
+        yield f"{what} ({count:,} times)" if count > 1 else what
+    if merged.lost:
+        yield f"{merged.lost:,} of {merged.read + merged.lost:,} events could not be read and are lost"
+
+
+def _column(parts: list[Columns], name: str, kind: type = int) -> Any:
+    """One column of all parts, which is taken out of them."""
+    import numpy as np
+
+    column = np.concatenate([getattr(each, name) for each in parts])
+    for each in parts:
+        setattr(each, name, None)
+    return column
+
+
+def _activities(merged: _Merged) -> Activities:
+    import numpy as np
+
+    parts: list[Columns] = []
+    kinds: list[Any] = []
+    for role, kind in _KINDS.items():
+        for each in merged.parts.get(role, ()):
+            parts.append(each)
+            kinds.append(np.full(len(each.start), kind, np.int8))
+    if not parts:
+        nothing = np.zeros(0, np.int64)
+        return Activities(*[nothing] * 10)
+    start, duration = _column(parts, "start"), _column(parts, "duration")
+    order = _order(start, duration)
+    rest = ("device", "lane", "number", "external", "moved", "detail")
+    name, kind = _column(parts, "name"), np.concatenate(kinds)
+    return Activities(
+        start[order], duration[order], name[order], kind[order], *(_column(parts, each)[order] for each in rest)
+    )
+
+
+def _order(start: Ints, duration: Ints) -> Ints:
+    """By start, and the longest first where that is equal."""
+    import numpy as np
+
+    order = np.argsort(start, kind="stable")  # fast, as a file is mostly in order
+    starts, durations = start[order], duration[order]
+    if ((starts[1:] == starts[:-1]) & (durations[1:] > durations[:-1])).any():
+        return np.lexsort((-duration, start))
+    return order
+
+
+def _ranges(merged: _Merged, role: str) -> Ranges:
+    import numpy as np
+
+    parts = merged.parts.pop(role, None)
+    if not parts:
+        nothing = np.zeros(0, np.int64)
+        return Ranges(*[nothing] * 6)
+    start, duration = _column(parts, "start"), _column(parts, "duration")
+    order = _order(start, duration)
+    rest = ("name", "lane", "number", "detail")
+    return Ranges(start[order], duration[order], *(_column(parts, each)[order] for each in rest))
+
+
+def _cards(beside: dict[str, Any]) -> tuple[Card, ...]:
+    listed = beside.get("deviceProperties") or beside.get("computeProperties")
+    cards: list[Card] = []
+    for index, each in enumerate(_dicts(listed)):
+        major, minor = _number(each.get("computeMajor")), _number(each.get("computeMinor"))
+        name = each.get("name")
+        number = _number(each.get("id"))
+        cards.append(
+            Card(
+                number=index if number is None else number,
+                name=name[:200] if isinstance(name, str) else "",
+                memory=_number(each.get("totalGlobalMem")),
+                multiprocessors=_number(each.get("numSms")) or _number(each.get("maxComputeUnits")),
+                capability="" if major is None else f"{major}.{minor or 0}",
+            )
+        )
+    return tuple(cards)
+
+
+def _dicts(value: Any) -> list[dict[str, Any]]:
+    every = cast("list[Any]", value) if isinstance(value, list) else []
+    return [cast("dict[str, Any]", each) for each in every if isinstance(each, dict)]
+
+
+def _number(value: Any) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 62 else None
+
+
+def _rank(beside: dict[str, Any]) -> Rank:
+    info: Any = beside.get("distributedInfo")
+    if not isinstance(info, dict):
+        return Rank()
+    known = cast("dict[str, Any]", info)
+    backend = known.get("backend")
+    return Rank(
+        _number(known.get("rank")), _number(known.get("world_size")), backend[:40] if isinstance(backend, str) else ""
+    )
+
+
+def _versions(beside: dict[str, Any]) -> dict[str, str]:
+    """Versions of the drivers and runtimes, by their key: nothing else of what stands beside is shown."""
+    found: dict[str, str] = {}
+    for key, value in beside.items():
+        if re.fullmatch(r"(cuda|hip|roctracer|cupti|xpu|nccl)\w*_version", key) and isinstance(value, int | str):
+            found[key] = str(value)[:40]
+    return found

@@ -1,0 +1,130 @@
+"""The text of a Chrome trace cut into pieces of whole events, without decoding it.
+
+Where the array of events begins is found by reading the JSON before it, whatever keys stand there. A piece ends at
+a seam, `}, {"`, that no string can hold: its quote would be escaped. What stands beside the array is kept as text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Iterator
+
+from roofline.errors import TraceError
+from roofline.units import MIB
+
+_SEAM = re.compile(rb"\}\s*,\s*\{\s*\"")
+_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[{}\[\]]', re.DOTALL)
+_ARRAY = re.compile(rb"\s*:\s*\[")
+_ANYWHERE = re.compile(rb'"traceEvents"\s*:\s*\[')
+_MOST_HEAD = 64 * MIB  # [byte] before the events
+_WINDOW = 256 << 10  # [byte] at the end of a piece in which a seam is sought first
+_MOST_EVENT = 64 * MIB
+
+
+class Pieces:
+    """Iterate over pieces of events; `head` is the text before them, known once the first piece is there."""
+
+    def __init__(self, blocks: Iterator[bytes], name: str, least: int) -> None:
+        self._blocks, self._name, self._least = blocks, name, least
+        self.head = b""
+        self.bare = False  # the file is the array itself
+
+    def __iter__(self) -> Iterator[tuple[bytes, bool]]:
+        """Each piece with its bracket before it, and whether it was cut and so has one after it, too."""
+        left: list[bytes] = [self._skip_head()]
+        size = len(left[0])
+        for block in self._blocks:
+            size += len(block)
+            end = _last_seam(block) if size >= self._least else None
+            if end is None:
+                left.append(block)
+                if size > _MOST_EVENT + self._least:
+                    yield from self._joined(left)
+                    size = len(left[0])
+                continue
+            # One copy of the text, as it is long: what the cut leaves is short.
+            view = memoryview(block)
+            yield b"".join((b"[", *left, view[:end], b"]")), True
+            left = [bytes(view[end:]).lstrip(b", \t\r\n")]
+            size = len(left[0])
+        if any(each.strip() for each in left):
+            yield b"".join((b"[", *left)), False
+
+    def _joined(self, left: list[bytes]) -> Iterator[tuple[bytes, bool]]:
+        """A piece of blocks of which none has a seam of its own: between two there may be one."""
+        text = b"".join(left)
+        end = _last_seam(text)
+        if end is None:
+            raise TraceError(f"{self._name} has {_MOST_EVENT // MIB} MiB without the end of an event, as no trace has.")
+        left[:] = [text[end:].lstrip(b", \t\r\n")]
+        yield b"".join((b"[", text[:end], b"]")), True
+
+    def rest(self) -> Iterator[bytes]:
+        """The blocks that have not been cut: what is left when the array has ended."""
+        return self._blocks
+
+    def _skip_head(self) -> bytes:
+        """Read up to the array of events; the text after its bracket."""
+        text = b""
+        scan = _Scan()
+        for block in self._blocks:
+            text += block
+            if not (start := text.lstrip()):
+                text = b""
+                continue
+            if start[:1] == b"[":
+                self.bare = True
+                return start[1:]
+            at = scan.array(text)
+            if at is not None:
+                self.head = text[:at]
+                return text[at:]
+            if len(text) > _MOST_HEAD:
+                break
+        if found := _ANYWHERE.search(text):  # the text before is no sound JSON
+            self.head = text[: found.end()]
+            return text[found.end() :]
+        self.head = text
+        raise NoEvents(text)
+
+
+class NoEvents(Exception):
+    """There is no array of events; the text that there is instead."""
+
+    def __init__(self, text: bytes) -> None:
+        super().__init__("no traceEvents")
+        self.text = text
+
+
+class _Scan:
+    """Follow the brackets of a JSON object that grows, up to the array under its key traceEvents."""
+
+    def __init__(self) -> None:
+        self._at = 0
+        self._depth = 0
+
+    def array(self, text: bytes) -> int | None:
+        """The offset after the array's bracket, or None as long as it is not there."""
+        for token in _TOKEN.finditer(text, self._at):
+            mark = token[0]
+            if mark in b"{[":
+                self._depth += 1
+            elif mark in b"}]":
+                self._depth -= 1
+            elif self._depth == 1 and mark == b'"traceEvents"':
+                if opened := _ARRAY.match(text, token.end()):
+                    return opened.end()
+                if len(text) - token.end() < 64:  # the bracket may come with the next block
+                    return None
+            self._at = token.end()
+        return None
+
+
+def _last_seam(text: bytes) -> int | None:
+    """The offset after the last event that is whole."""
+    for window in (_WINDOW, len(text)):
+        seams = deque(_SEAM.finditer(text, max(0, len(text) - window)), 1)
+        if seams:
+            return seams[0].start() + 1
+    return None

@@ -1,0 +1,75 @@
+"""Microseconds as a trace writes them to whole nanoseconds, exactly."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from roofline.units import NS_PER_US
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+# Below this a double tells all thousandths apart: half its last place is under half a thousandth, and the
+# product's own rounding is to a half or a whole, so that rint finds the thousandth that was written.
+EXACT = float(1 << 43)
+MOST = 1 << 62  # [ns] some 146 years
+BAD = -MOST  # a time that is absent or no number
+WRAPPED = -MOST + 1  # a time of centuries: a negative number written without its sign
+
+
+class Inexact(Exception):
+    """Times that a double cannot hold to the nanosecond, or that are no plain numbers: read their text."""
+
+
+def nanoseconds(values: list[Any]) -> NDArray[np.int64]:
+    """Microseconds as decoded numbers in whole nanoseconds; raises Inexact."""
+    import numpy as np
+
+    if isinstance(values[0], str):  # NumPy would take it for a number
+        raise Inexact
+    try:
+        numbers = np.fromiter(values, np.float64, len(values))
+        if np.abs(numbers).max() < EXACT:  # False for one that is not a number
+            return np.rint(numbers * NS_PER_US).astype(np.int64)
+        whole = np.array(values)  # the years since 1970 in whole microseconds, as they were written until 2024
+    except (TypeError, ValueError, OverflowError):  # text, null or lists among them
+        raise Inexact from None
+    if whole.dtype.kind == "i" and np.abs(whole).max() < MOST // NS_PER_US:
+        return whole * NS_PER_US
+    raise Inexact
+
+
+def exact(texts: Sequence[bytes]) -> NDArray[np.int64]:
+    """Microseconds as text, in quotes or not, in nanoseconds; BAD or WRAPPED where one cannot be a time."""
+    import numpy as np
+
+    return np.fromiter(map(_parsed, texts), np.int64, len(texts))
+
+
+_DECIMAL = re.compile(rb"\s*\"?\s*(-?)(\d{1,16})(?:\.(\d+))?\s*\"?\s*\Z")
+
+
+def _parsed(text: bytes) -> int:
+    found = _DECIMAL.match(text)
+    if found is None:
+        return _parsed_decimal(text.strip(b'" \t\r\n'))
+    digits = (found[3] or b"")[:4].ljust(4, b"0")
+    value = int(found[2]) * NS_PER_US + (int(digits) + 5) // 10
+    if value >= MOST:
+        return WRAPPED
+    return -value if found[1] else value
+
+
+def _parsed_decimal(text: bytes) -> int:
+    from decimal import Decimal
+
+    try:
+        value = Decimal(text[:400].decode("ascii", "replace"))
+        if value.is_finite():
+            return WRAPPED if abs(value) >= MOST // NS_PER_US else int((value * NS_PER_US).to_integral_value())
+    except ArithmeticError:  # no number, or one beyond all numbers
+        pass
+    return BAD

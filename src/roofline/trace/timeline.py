@@ -1,0 +1,129 @@
+"""Intervals of time as arrays: union, gaps, overlap, nesting. Pure functions of int64 nanoseconds.
+
+A set of intervals is a pair (starts, ends). A *flat* set is sorted, disjoint and without empty intervals: what
+`union` makes and what the others take.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Ints = NDArray[np.signedinteger[Any]]
+    Spans = tuple[Ints, Ints]
+
+
+def union(starts: Ints, ends: Ints) -> Spans:
+    """The flat set that covers what any of the intervals covers; those that touch become one."""
+    import numpy as np
+
+    full = ends > starts
+    starts, ends = starts[full], ends[full]
+    if not len(starts):
+        return starts, ends
+    order = np.argsort(starts, kind="stable")
+    starts, reach = starts[order], np.maximum.accumulate(ends[order])
+    fresh = np.flatnonzero(starts[1:] > reach[:-1]) + 1
+    return starts[np.r_[0, fresh]], reach[np.r_[fresh - 1, len(reach) - 1]]
+
+
+def total(spans: Spans) -> int:
+    """Time that a flat set covers [ns]."""
+    return int((spans[1] - spans[0]).sum())
+
+
+def join(*sets: Spans) -> Spans:
+    """The flat set that covers what any of the sets covers."""
+    import numpy as np
+
+    return union(np.concatenate([each[0] for each in sets]), np.concatenate([each[1] for each in sets]))
+
+
+def gaps(spans: Spans, start: int, end: int) -> Spans:
+    """What a flat set leaves uncovered of a window."""
+    import numpy as np
+
+    starts = np.maximum(np.r_[start, spans[1]], start)
+    ends = np.minimum(np.r_[spans[0], end], end)
+    full = ends > starts
+    return starts[full], ends[full]
+
+
+def intersect(a: Spans, b: Spans) -> Spans:
+    """What two flat sets both cover."""
+    import numpy as np
+
+    if not len(a[0]) or not len(b[0]):
+        return a[0][:0], a[1][:0]
+    edges = np.unique(np.concatenate([*a, *b]))
+    starts, ends = edges[:-1], edges[1:]
+    both = inside(a, starts) & inside(b, starts)
+    return union(starts[both], ends[both])
+
+
+def subtract(a: Spans, b: Spans) -> Spans:
+    """What the flat set `a` covers and the flat set `b` does not."""
+    if not len(a[0]) or not len(b[0]):
+        return a
+    return intersect(a, gaps(b, int(min(a[0][0], b[0][0])), int(max(a[1][-1], b[1][-1]))))
+
+
+def inside(spans: Spans, times: Ints) -> NDArray[np.bool_]:
+    """Whether each time lies in a flat set, its end excluded."""
+    import numpy as np
+
+    if not len(spans[0]):
+        return np.zeros(len(times), bool)
+    at = np.searchsorted(spans[0], times, "right") - 1
+    return (at >= 0) & (times < spans[1][at])
+
+
+def covered(spans: Spans, starts: Ints, ends: Ints) -> Ints:
+    """How much of each interval a flat set covers [ns]."""
+    import numpy as np
+
+    if not len(spans[0]):
+        return np.zeros(len(starts), np.int64)
+    before = np.r_[0, np.cumsum(spans[1] - spans[0])]
+
+    def until(times: Ints) -> Ints:
+        at = np.searchsorted(spans[0], times, "right") - 1
+        part = np.clip(times - spans[0][at], 0, spans[1][at] - spans[0][at])
+        return np.where(at < 0, 0, before[at] + part)
+
+    return np.maximum(until(ends) - until(starts), 0)
+
+
+def parents(starts: Ints, ends: Ints) -> Ints:
+    """The index of the innermost interval that encloses each one, or -1.
+
+    The intervals are of one thread, sorted by start and, where that is equal, the longest first.
+    """
+    import numpy as np
+
+    found = np.arange(-1, len(starts) - 1)
+    # Each points to the nearest earlier one that may enclose it; one that ends too soon passes on its own
+    # pointer, and as all do so at once, the number of rounds grows with the logarithm of the length.
+    open_ = np.flatnonzero(found >= 0)
+    while len(open_):
+        short = ends[found[open_]] < ends[open_]
+        open_ = open_[short]
+        found[open_] = found[found[open_]]
+        open_ = open_[found[open_] >= 0]
+    return found
+
+
+def innermost(starts: Ints, ends: Ints, up: Ints, times: Ints) -> Ints:
+    """The index of the innermost interval that encloses each time, or -1; `up` are the intervals' parents."""
+    import numpy as np
+
+    found = np.searchsorted(starts, times, "right") - 1
+    open_ = np.flatnonzero(found >= 0)
+    while len(open_):
+        open_ = open_[ends[found[open_]] < times[open_]]
+        found[open_] = up[found[open_]]
+        open_ = open_[found[open_] >= 0]
+    return found

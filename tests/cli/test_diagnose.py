@@ -1,0 +1,221 @@
+"""`roofline diagnose`: what a terminal and a script see."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from limits import no_hang
+from traces import event, kernel, launch, small, trace, write
+
+
+def test_text_says_where_the_time_went(roofline, tmp_path):
+    answer = roofline("diagnose", write(tmp_path, small()))
+
+    assert answer.code == 0
+    assert answer.err == ""
+    lines = [" ".join(line.split()) for line in answer.out.splitlines()]
+    assert "gemm 2 60.00 60.0 %" in lines
+    assert "idle 20.00 20.0 %" in lines
+    assert "window 100.00 100.0 %" in lines
+    assert "ampere_sgemm_128x64_tn gemm 2 60.000 75.0 %" in lines
+    assert any(line.startswith("host-bound launch 12.000") for line in lines)
+    assert max(map(len, answer.out.splitlines())) <= 80
+
+
+def test_json_is_one_object(roofline, tmp_path):
+    answer = roofline("diagnose", write(tmp_path, small()), "--json")
+
+    assert answer.json["schema"] == "roofline.diagnosis/1"
+    assert answer.json["window_s"] == 100e-6
+
+
+def test_everything_that_a_trace_can_hold_is_shown(roofline, tmp_path):
+    """Steps, passes, copies, graphs, other devices, ranks and warnings have their lines."""
+    marks = [event("user_annotation", f"ProfilerStep#{n}", 100 * n, 90) for n in range(2)]
+    execute = "execute_32_context_1(sq8sk9sqsq64sqsk72)_generation_32(sq32sk55086sqsq32sqsk55086)"
+    answer = roofline(
+        "diagnose",
+        write(
+            tmp_path,
+            trace(
+                *marks,
+                event("user_annotation", execute, 5, 50),
+                launch(10, 1, name="cudaGraphLaunch"),
+                *(kernel(f"sgemm_{n}", 20 + 4 * n, 3, 1) for n in range(20)),
+                launch(110, 2),
+                kernel("nccl", 120, 9, 2),
+                kernel("unlinked", 140, 9, 99),
+                kernel("elsewhere", 20, 1, 98, device=4),
+                event(
+                    "gpu_memcpy",
+                    "Memcpy DtoH (Device -> Pinned)",
+                    150,
+                    4,
+                    args={"device": 0, "stream": 7, "bytes": 4096},
+                ),
+                kernel("bad", 0, 0, 5),
+                distributedInfo={"rank": 1, "world_size": 4},
+            ),
+        ),
+    )
+
+    for words in (
+        "rank 1 of 4",
+        "Note: device activities at time 0 that take 0.",
+        "the file has 1 more",
+        "Copies DtoH, pinned: 1 with 4 KiB",
+        "20 kernels were replayed by a graph",
+        "were launched outside of the record",
+        "all 2 count",
+        "prefill of 1 requests with 8 tokens attending to 9 positions",
+        "decode of 32 requests with 32 tokens attending to 55,086 positions",
+        "more ",
+        "Communication",
+    ):
+        assert words in " ".join(answer.out.split()), words
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [(b"", "is empty"), (b"{}", "without traceEvents"), (b"\0QDSTRM", "nsys export"), (b"<html>", "web page")],
+)
+def test_an_error_is_one_line_and_nothing_else(roofline, tmp_path, content, words):
+    answer = roofline("diagnose", write(tmp_path, content))
+
+    assert (answer.code, answer.out) == (2, "")
+    assert words in answer.err
+    assert answer.err.count("\n") == 1
+
+
+def test_options_are_checked(roofline, tmp_path):
+    path = write(tmp_path, small())
+
+    assert "--limit" in roofline("diagnose", path, "--limit", "12 apples").err
+    assert "--processes" in roofline("diagnose", path, "--processes", "0").err
+    assert "more than the" in roofline("diagnose", path, "--limit", "1kB").err
+    assert roofline("diagnose", path, "--limit", "1MB").code == 0
+
+
+def test_names_are_data(roofline, tmp_path):
+    """Markup and control characters of names show as they are or as escapes."""
+    name = "[bold red]x[/] \x1b[31m\u202e"
+    answer = roofline("diagnose", write(tmp_path, trace(kernel(name, 0, 5, 1))))
+
+    assert "[bold red]x[/]" in answer.out
+    assert "\x1b" not in answer.out
+    assert "\u202e" not in answer.out
+
+
+def command(*arguments: object) -> list[str]:
+    return [sys.executable, "-m", "roofline", "diagnose", *map(str, arguments)]
+
+
+@pytest.fixture
+def large(tmp_path):
+    """A file that is read by several processes: 30 MB of kernels."""
+    one = ", ".join(json.dumps(kernel("k" * 100, n, 1, n)) for n in range(1000))
+    return write(tmp_path, '{"traceEvents": [' + ", ".join([one] * 130) + "]}")
+
+
+def test_several_processes_give_the_same_answer(large):
+    answers = [
+        subprocess.run(command(large, "--json", "--processes", n), capture_output=True, text=True, check=True)
+        for n in (1, 3)
+    ]
+
+    assert answers[0].stdout == answers[1].stdout
+    assert answers[0].stderr == answers[1].stderr == ""
+    assert json.loads(answers[0].stdout)["events"]["read"] == 130_000
+
+
+def test_an_interrupt_ends_at_once_and_leaves_nothing(tmp_path):
+    """No traceback, no file, no process: while the reader waits for more of a pipe."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    holder = os.open(pipe, os.O_RDWR)
+    process = subprocess.Popen(command(pipe, "--processes", 2), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    try:
+        os.write(holder, b'{"traceEvents": [')
+        links = Path(f"/proc/{process.pid}/fd")
+        with no_hang(60):
+            while str(pipe) not in {os.path.realpath(each) for each in links.iterdir()}:
+                time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=20)
+    finally:
+        process.kill()
+        os.close(holder)
+
+    assert (process.returncode, out, err) == (130, b"", b"")
+    assert list(tmp_path.iterdir()) == [pipe]
+
+
+def test_a_bar_shows_on_a_terminal_alone(tmp_path):
+    """Progress goes to standard error, where that is a terminal; the answer stays clean."""
+    path = write(tmp_path, gzip.compress(json.dumps(small()).encode()))
+    leader, follower = pty.openpty()
+    try:
+        answer = subprocess.run(command(path, "--json"), stdout=subprocess.PIPE, stderr=follower, check=True)
+        shown = os.read(leader, 1 << 16)
+    finally:
+        os.close(leader)
+        os.close(follower)
+
+    assert b"reading" in shown
+    assert json.loads(answer.stdout)["window_ns"] == 100_000
+
+
+def test_helpers_are_used_in_process_too(roofline, large, monkeypatch):
+    """A large file is shared with other processes; none is left afterwards."""
+    from multiprocessing import active_children
+
+    from roofline.trace.readers import chrome
+
+    monkeypatch.setattr(chrome, "_ALONE", 0)
+    answer = roofline("diagnose", large, "--processes", "2", "--json")
+
+    assert answer.json["events"]["read"] == 130_000
+    assert active_children() == []
+
+
+def test_a_helper_leaves_interrupts_to_its_parent():
+    """In the process itself, where there is no parent to watch."""
+    from roofline.cli import diagnose
+
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        diagnose._follow()
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def test_an_interrupt_in_process(roofline, tmp_path, monkeypatch):
+    from roofline import diagnosis
+
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(diagnosis, "diagnose", interrupted)
+    with pytest.raises(SystemExit) as ended:
+        roofline("diagnose", tmp_path / "x.json")
+
+    assert ended.value.code == 130
+
+
+def test_a_bar_on_a_terminal(roofline, tmp_path, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TTY_COMPATIBLE", "1")
+    answer = roofline("diagnose", write(tmp_path, small()), "--json")
+
+    assert answer.json["window_ns"] == 100_000

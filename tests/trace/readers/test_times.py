@@ -1,0 +1,65 @@
+"""Microseconds as text or numbers to nanoseconds, exactly."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from roofline.trace.readers import times
+
+
+@given(st.integers(0, (1 << 43) * 1000 - 1))
+def test_a_double_below_2_43_finds_every_thousandth(ns):
+    """What is written with three decimals and parsed as a double is the nanosecond that was written."""
+    assert times.nanoseconds([float(f"{ns // 1000}.{ns % 1000:03d}")]).tolist() == [ns]
+
+
+@given(st.integers(-(10**15), 2 * 10**15), st.integers(0, 999))
+def test_text_is_exact_at_any_size(us, thousandths):
+    text = f"{us}.{thousandths:03d}".encode()
+    wanted = Fraction(text.decode()) * 1000
+
+    assert times.exact([text, b'"%s"' % text]).tolist() == [wanted, wanted]
+
+
+def test_whole_microseconds_since_1970_are_exact():
+    assert times.nanoseconds([1_610_366_662_254_362]).tolist() == [1_610_366_662_254_362_000]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [[1.6e15 + 0.25], [None], ["1.5", 2], [[1]], [2, [1]], [float("nan")], [1 << 70], [1.0, float("inf")], [{}]],
+)
+def test_what_a_double_cannot_hold_is_read_from_its_text(values):
+    with pytest.raises(times.Inexact):
+        times.nanoseconds(values)
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        (b"1.0004", 1000),
+        (b"1.0005", 1001),
+        (b"-2.5", -2500),
+        (b"1e3", 1_000_000),
+        (b"", times.BAD),
+        (b"null", times.BAD),
+        (b'"abc"', times.BAD),
+        (b"NaN", times.BAD),
+        (b"1.844674407370955e+16", times.WRAPPED),
+        (b"18446744073709551615", times.WRAPPED),
+        (b"[1]", times.BAD),
+        (b"1e9999999999999999999", times.BAD),
+        (b"9" * 300, times.WRAPPED),
+    ],
+)
+def test_odd_texts(text, wanted):
+    assert times.exact([text]).tolist() == [wanted]
+
+
+def test_arrays_are_of_64_bit():
+    assert times.nanoseconds([1.5]).dtype == np.int64
