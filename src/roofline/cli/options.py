@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from roofline.model import Model
 
 
-def _option(convert: Callable[[str, str], Any]) -> Parameter:
+def option(convert: Callable[[str, str], Any]) -> Parameter:
     """An option of one word; `convert(option, word)` raises BadValue, which then names the option."""
 
     def converted(_: Any, tokens: Sequence[Token]) -> Any:
@@ -38,7 +38,7 @@ def _option(convert: Callable[[str, str], Any]) -> Parameter:
 
 def _sized(parse: Callable[[str], int], least: int, most: int = MOST) -> Parameter:
     """An option that is a size in a range."""
-    return _option(lambda name, text: size(name, parse(text), least, most))
+    return option(lambda name, text: size(name, parse(text), least, most))
 
 
 _LEAST_SHARE = 0.01

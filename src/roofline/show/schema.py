@@ -8,6 +8,7 @@ import msgspec
 
 from roofline.device import Conflict
 from roofline.model import Parameters
+from roofline.show.training_schema import MfuRecord
 
 Resource = Literal["compute", "memory", "link", "launch"]
 
@@ -359,6 +360,7 @@ SCHEMAS: dict[str, type[msgspec.Struct]] = {
     "model-1": ModelRecord,
     "models-1": ModelsRecord,
     "devices-1": DevicesRecord,
+    "mfu-1": MfuRecord,
 }
 
 

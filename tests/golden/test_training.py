@@ -1,0 +1,24 @@
+"""Published figures of training runs and of collectives, through the command line."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+PUBLISHED = tomllib.loads((Path(__file__).parent / "published.toml").read_text("utf-8"))
+
+
+def rows(section: str) -> list[Any]:
+    return [pytest.param(row, id=row["id"]) for row in PUBLISHED[section]["rows"]]
+
+
+@pytest.mark.parametrize("row", rows("mfu"))
+def test_mfu(roofline, row):
+    """A published share, under the convention that its source uses."""
+    answer = roofline("mfu", *PUBLISHED["mfu"][row["run"]], *row.get("extra", ()), "--json")
+
+    found = {each["name"]: each["value"] for each in answer.json["conventions"]}
+    assert found[row["convention"]] == pytest.approx(row["value"], rel=row["tolerance"])
