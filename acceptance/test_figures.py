@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 TESTS = Path(__file__).parents[1] / "tests" / "golden"
-BUILT = re.compile(r"[RGEDKM]\d+|Q([1-9]|1\d|2[0-5]|3[1-3])")
+BUILT = re.compile(r"[RGEDKMC]\d+|Q([1-9]|1\d|2[0-5]|3[1-3])")
 
 
 def rows(folder: Path) -> dict[str, dict[str, str]]:

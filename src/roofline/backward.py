@@ -146,7 +146,7 @@ def _embedding(work: Work, formats: Formats) -> tuple[Gradient, ...]:
     return (Gradient("dw", through.work),)
 
 
-@rule("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "send")
+@rule("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "broadcast", "send")
 def _collective(work: Work, formats: Formats) -> tuple[Gradient, ...]:
     """The conjugate collective sends as much: all-gather and reduce-scatter are each other's, the rest their own.
 

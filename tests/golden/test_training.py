@@ -22,3 +22,11 @@ def test_mfu(roofline, row):
 
     found = {each["name"]: each["value"] for each in answer.json["conventions"]}
     assert found[row["convention"]] == pytest.approx(row["value"], rel=row["tolerance"])
+
+
+@pytest.mark.parametrize("row", rows("collective"))
+def test_collective(roofline, row):
+    """Bytes, times and shares of a collective."""
+    found = roofline("collective", *row["run"], "--json").json
+
+    assert {**found, **(found["step"] or {})}[row["figure"]] == pytest.approx(row["value"], rel=row["tolerance"])

@@ -32,6 +32,7 @@ app.command("roofline.cli.crossover:crossover", help="Where the verdict turns, e
 app.command("roofline.cli.op:op", help="One operation by hand: its bound and its formulas with their numbers.")
 app.command("roofline.cli.report:report", help="One HTML file of a prediction, to send on.")
 app.command("roofline.cli.mfu:mfu", help="MFU and HFU of a training run, under every convention.")
+app.command("roofline.cli.collective:collective", help="One collective: bytes, time, algbw and busbw, its bound.")
 app.command("roofline.cli.models:models", help="The built-in models, or the exact counts of one.")
 app.command("roofline.cli.devices:devices", help="The catalogue of devices, or one with the source of every figure.")
 app.command("roofline.cli.record:record", help="How to record what a diagnosis needs.")

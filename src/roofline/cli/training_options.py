@@ -30,11 +30,17 @@ def _share(name: str, text: str) -> float:
     return value
 
 
+def _bytes(text: str) -> float:
+    """A size [byte]: `14GB`, `1GiB`, or a number of bytes."""
+    return units.amount(text) if text[-1:].isdecimal() else units.quantity(text, "B")
+
+
 Amount = Annotated[float, option(lambda _, text: units.amount(text))]
 Seconds = Annotated[float, option(lambda _, text: units.seconds(text))]
 Share = Annotated[float, option(_share)]
 Peak = Annotated[float, option(lambda _, text: units.quantity(text, "FLOP/s"))]
 Bandwidth = Annotated[float, option(lambda _, text: units.quantity(text, "B/s"))]
+Bytes = Annotated[float, option(lambda _, text: _bytes(text))]
 Parameters = Annotated[int, _count(1, 1 << 60)]
 Gpus = Annotated[int, _count(1, MOST_GPUS)]
 Batch = Annotated[int, _count(1, 1 << 60)]

@@ -8,7 +8,7 @@ import msgspec
 
 from roofline.device import Conflict
 from roofline.model import Parameters
-from roofline.show.training_schema import MfuRecord
+from roofline.show.training_schema import CollectiveRecord, MfuRecord
 
 Resource = Literal["compute", "memory", "link", "launch"]
 
@@ -361,6 +361,7 @@ SCHEMAS: dict[str, type[msgspec.Struct]] = {
     "models-1": ModelsRecord,
     "devices-1": DevicesRecord,
     "mfu-1": MfuRecord,
+    "collective-1": CollectiveRecord,
 }
 
 

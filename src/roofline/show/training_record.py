@@ -6,8 +6,16 @@ from typing import Any, Literal, cast
 
 import msgspec
 
-from roofline.show.training_schema import ConventionRecord, MfuRecord, SizeRecord
+from roofline.show.training_schema import (
+    CollectiveRecord,
+    ConventionRecord,
+    LevelRecord,
+    MfuRecord,
+    ShareRecord,
+    SizeRecord,
+)
 from roofline.training.utilisation import Mfu
+from roofline.training.wire import Collective
 
 
 def _plain(record: msgspec.Struct) -> dict[str, Any]:
@@ -52,5 +60,35 @@ def mfu_record(answer: Mfu) -> dict[str, Any]:
             conventions=conventions,
             warnings=list(answer.warnings),
             assumptions=list(answer.assumptions),
+        )
+    )
+
+
+def collective_record(answer: Collective, step_seconds: float | None = None) -> dict[str, Any]:
+    """One collective, and its share of a step where one is given."""
+    moved = answer.traffic
+    step = None
+    if step_seconds is not None:
+        share = answer.seconds / step_seconds
+        step = ShareRecord(step_seconds, share, share / (1 + share))
+    return _plain(
+        CollectiveRecord(
+            schema="roofline.collective/1",
+            kind=answer.kind,
+            bytes=answer.size,
+            ranks=answer.ranks,
+            algorithm=answer.algorithm,
+            bytes_sent_per_rank=moved.sent,
+            bytes_received_per_rank=moved.received,
+            steps=moved.steps,
+            seconds=answer.seconds,
+            latency_seconds=answer.latency_seconds,
+            algbw=answer.algbw,
+            busbw=answer.busbw,
+            least_bytes_per_rank=answer.least_bytes,
+            bound_seconds=answer.bound_seconds,
+            levels=[LevelRecord(each.name, each.ranks, each.sent, each.seconds) for each in answer.levels],
+            step=step,
+            assumptions=list(answer.notes),
         )
     )

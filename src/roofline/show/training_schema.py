@@ -47,3 +47,42 @@ class MfuRecord(msgspec.Struct):
     conventions: list[ConventionRecord]
     warnings: list[str]
     assumptions: list[str]
+
+
+class LevelRecord(msgspec.Struct):
+    """One level of a collective over nodes."""
+
+    name: str
+    ranks: int
+    bytes_sent_per_rank: float
+    seconds: float
+
+
+class ShareRecord(msgspec.Struct):
+    """Beside a step: share of its compute time, and of the step that it makes longer."""
+
+    step_seconds: float
+    share: float
+    share_of_longer_step: float
+
+
+class CollectiveRecord(msgspec.Struct):
+    """`collective --json`."""
+
+    schema: Literal["roofline.collective/1"]
+    kind: str
+    bytes: float
+    ranks: int
+    algorithm: str
+    bytes_sent_per_rank: float
+    bytes_received_per_rank: float
+    steps: int
+    seconds: float
+    latency_seconds: float
+    algbw: float
+    busbw: float
+    least_bytes_per_rank: float
+    bound_seconds: float | None
+    levels: list[LevelRecord]
+    step: ShareRecord | None
+    assumptions: list[str]

@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from typing import cast
 
 from rich.console import Group, RenderableType
+from rich.table import Table
 
 from roofline.show.text import bullets, table, text
 from roofline.training.conventions import Utilisation
 from roofline.training.utilisation import Mfu
-from roofline.units import GIGA, percent, significant
+from roofline.training.wire import Collective
+from roofline.units import GIGA, percent, si, significant
 
 _HIGH = 1.0
 
@@ -68,3 +70,51 @@ def _meanings(found: Sequence[Utilisation]) -> RenderableType:
     return bullets(
         f"{each.convention.name}: {each.convention.source}. Excludes: {each.convention.excludes}" for each in found
     )
+
+
+def collective_text(answer: Collective, step_seconds: float | None = None) -> RenderableType:
+    """One collective: bytes, time, bandwidths, bound; its levels; its share of a step."""
+    moved = answer.traffic
+    lines = [
+        ("sent by a rank", si(moved.sent, "B"), f"in {moved.steps:,} steps one after another"),
+        ("time", si(answer.seconds, "s"), _latency(answer)),
+        ("algbw", si(answer.algbw, "B/s"), "size over time"),
+        ("busbw", si(answer.busbw, "B/s"), "what a ring's rank sends, over time"),
+        ("least bytes", si(answer.least_bytes, "B"), "a rank sends, without the network's help"),
+        ("bound", "unknown" if answer.bound_seconds is None else si(answer.bound_seconds, "s"), _bounded(answer)),
+    ]
+    if moved.received != moved.sent:
+        lines.insert(1, ("received", si(moved.received, "B"), ""))
+    if step_seconds is not None:
+        share = answer.seconds / step_seconds
+        lines.append(("share", percent(share, 4), f"of a step of {si(step_seconds, 's')} without overlap"))
+        lines.append(("", percent(share / (1 + share), 4), "of the step that is longer by it"))
+    blocks: list[RenderableType] = [text(_collective_title(answer), "bold"), text(), _plain_table(lines)]
+    if answer.levels:
+        heads = [("level", "left"), ("ranks", "right"), ("sent by a rank", "right"), ("time", "right")]
+        rows = [[each.name, f"{each.ranks:,}", si(each.sent, "B"), si(each.seconds, "s")] for each in answer.levels]
+        blocks += [text(), table(heads, rows)]
+    return Group(*blocks, text(), text("Assumptions", "bold dim"), bullets(answer.notes))
+
+
+def _collective_title(answer: Collective) -> str:
+    how = f" ({answer.algorithm})" if answer.kind != "send" else ""
+    return f"{answer.kind} of {si(answer.size, 'B')} over {answer.ranks:,} ranks{how}"
+
+
+def _latency(answer: Collective) -> str:
+    return f"{si(answer.latency_seconds, 's')} of it latency" if answer.latency_seconds else ""
+
+
+def _bounded(answer: Collective) -> str:
+    return "no bandwidth of a link is given" if answer.bound_seconds is None else "these bytes over the bandwidth"
+
+
+def _plain_table(lines: Sequence[tuple[str, str, str]]) -> RenderableType:
+    """Name, figure, meaning, without heads."""
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    for side in ("left", "right", "left"):
+        grid.add_column(justify="right" if side == "right" else "left", no_wrap=side == "right")
+    for name, figure, meaning in lines:
+        grid.add_row(text(name), text(figure, "bold"), text(meaning, "dim"))
+    return grid
