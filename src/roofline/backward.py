@@ -7,7 +7,7 @@ kernels: twice the FLOPs of the forward kernel, a convention; bytes are ideal, e
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -79,12 +79,19 @@ def contraction(work: Work, formats: Formats) -> tuple[Gradient, ...]:
     The rule of every operation without one of its own: as many FLOPs again for each operand.
     """
     memory = dict(work.cost.memory)
-    weights = memory.pop("weights", 0)
+    streamed = {role: memory.pop(role) for role in ("weights", "routed") if role in memory}
     memory["activations"] = memory.pop("output", 0) + memory.get("activations", 0)
-    gradients = exact_div(weights * formats.gradients.bits, formats.weights.bits)
-    into = Cost(work.cost.flops, {**memory, "weights": weights})
+    gradients = exact_div(_sum(streamed) * formats.gradients.bits, formats.weights.bits)
+    into = Cost(work.cost.flops, {**memory, **streamed})
     through = Cost(work.cost.flops, {**memory, "gradients": gradients})
     return Gradient("dx", Work(work.op, work.dims, into)), Gradient("dw", Work(work.op, work.dims, through))
+
+
+def _sum(parts: Mapping[str, Num]) -> Num:
+    total: Num = 0
+    for each in parts.values():
+        total = total + each
+    return total
 
 
 @rule("linear")
