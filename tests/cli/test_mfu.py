@@ -50,6 +50,15 @@ def test_the_sparse_peak_only_by_name(roofline):
     assert any("2 times the dense one" in each for each in sparse.json["warnings"])
 
 
+def test_weights_without_a_shape_are_6n(roofline):
+    """7B: the ledger of its matrices is 6N, of which 4N backward."""
+    answer = roofline(
+        "mfu", "7B", "--device", "h100", "--gpus", "8", "--tokens-per-second", "72k", "--sequence", "4k", "--json"
+    )
+    found = {each["name"]: each["flops_per_token"] for each in answer.json["conventions"]}
+    assert found["exact"] == found["6n"] == 42e9
+
+
 def test_the_rate_in_use(roofline):
     """FP8 has its own peak."""
     found = roofline(*BASE, "--rate", "fp8", "--json").json["conventions"][0]

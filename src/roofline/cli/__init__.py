@@ -31,6 +31,7 @@ app.command("roofline.cli.predict:predict", help="The most that a model can do o
 app.command("roofline.cli.crossover:crossover", help="Where the verdict turns, exactly.")
 app.command("roofline.cli.op:op", help="One operation by hand: its bound and its formulas with their numbers.")
 app.command("roofline.cli.report:report", help="One HTML file of a prediction, to send on.")
+app.command("roofline.cli.train:train", help="A training step: its bound, what is sent and held, days and GPU-hours.")
 app.command("roofline.cli.mfu:mfu", help="MFU and HFU of a training run, under every convention.")
 app.command("roofline.cli.collective:collective", help="One collective: bytes, time, algbw and busbw, its bound.")
 app.command("roofline.cli.models:models", help="The built-in models, or the exact counts of one.")

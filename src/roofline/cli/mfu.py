@@ -20,7 +20,7 @@ from roofline.cli.training_options import (
     Seconds,
     Share,
     Some,
-    recipe,
+    recipe_of,
 )
 from roofline.errors import BadValue
 from roofline.model import Model
@@ -106,7 +106,7 @@ def mfu(
         One JSON object instead of text.
     """
     run = _run(gpus, tokens_per_second, tokens_per_second_per_gpu, (step_time, global_batch), padding)
-    chosen = recipe(rate if device is not None else "bf16", recompute, lora, freeze, document)
+    chosen = recipe_of(rate if device is not None else "bf16", recompute, lora, freeze, document)
     subject = _subject(model, params, (layers, heads, head_dim))
     answer = utilisation.mfu(
         subject,

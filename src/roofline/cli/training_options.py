@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
@@ -46,12 +46,15 @@ Gpus = Annotated[int, _count(1, MOST_GPUS)]
 Batch = Annotated[int, _count(1, 1 << 60)]
 Layers = Annotated[int, _count(1, MOST_RANKS * 4)]
 Some = Annotated[int, _count(1, 1 << 40)]
+Stage = Annotated[int, _count(0, 1 << 40)]
 Length = Annotated[int, option(lambda name, text: size(name, units.length(text), 1))]
 Recomputed = Annotated[str, option(lambda _, text: Recompute.named(text).word)]
 
 
-def recipe(rate: str, recompute: str | None, lora: int | None, freeze: str | None, documents: int | None) -> Recipe:
-    """The Recipe that these options describe; raises BadValue for a part that no model has."""
+def recipe_of(
+    rate: str, recompute: str | None, lora: int | None, freeze: str | None, documents: int | None, **more: Any
+) -> Recipe:
+    """The Recipe that these options describe."""
     parts = frozenset(each.strip() for each in freeze.split(",")) if freeze is not None else frozenset[str]()
     return Recipe(
         Precision(compute=rate),
@@ -59,4 +62,5 @@ def recipe(rate: str, recompute: str | None, lora: int | None, freeze: str | Non
         lora=lora or 0,
         frozen=parts,
         documents=documents,
+        **more,
     )

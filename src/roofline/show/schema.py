@@ -8,7 +8,7 @@ import msgspec
 
 from roofline.device import Conflict
 from roofline.model import Parameters
-from roofline.show.training_schema import CollectiveRecord, MfuRecord
+from roofline.show.training_schema import CollectiveRecord, MfuRecord, SearchRecord, TrainRecord
 
 Resource = Literal["compute", "memory", "link", "launch"]
 
@@ -362,6 +362,8 @@ SCHEMAS: dict[str, type[msgspec.Struct]] = {
     "devices-1": DevicesRecord,
     "mfu-1": MfuRecord,
     "collective-1": CollectiveRecord,
+    "train-1": TrainRecord,
+    "search-1": SearchRecord,
 }
 
 

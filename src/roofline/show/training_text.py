@@ -89,7 +89,7 @@ def collective_text(answer: Collective, step_seconds: float | None = None) -> Re
         share = answer.seconds / step_seconds
         lines.append(("share", percent(share, 4), f"of a step of {si(step_seconds, 's')} without overlap"))
         lines.append(("", percent(share / (1 + share), 4), "of the step that is longer by it"))
-    blocks: list[RenderableType] = [text(_collective_title(answer), "bold"), text(), _plain_table(lines)]
+    blocks: list[RenderableType] = [text(_collective_title(answer), "bold"), text(), lines_of(lines)]
     if answer.levels:
         heads = [("level", "left"), ("ranks", "right"), ("sent by a rank", "right"), ("time", "right")]
         rows = [[each.name, f"{each.ranks:,}", si(each.sent, "B"), si(each.seconds, "s")] for each in answer.levels]
@@ -110,7 +110,7 @@ def _bounded(answer: Collective) -> str:
     return "no bandwidth of a link is given" if answer.bound_seconds is None else "these bytes over the bandwidth"
 
 
-def _plain_table(lines: Sequence[tuple[str, str, str]]) -> RenderableType:
+def lines_of(lines: Sequence[tuple[str, str, str]]) -> RenderableType:
     """Name, figure, meaning, without heads."""
     grid = Table.grid(padding=(0, 2, 0, 0))
     for side in ("left", "right", "left"):

@@ -15,6 +15,7 @@ from roofline.model import Model
 from roofline.num import Num, exact_div
 from roofline.ops import VECTOR
 from roofline.parts.base import Kernel, Part, Pass
+from roofline.parts.ends import Bulk
 from roofline.shard import Shard
 from roofline.training.recipe import OPTIMIZERS, Recipe
 from roofline.workload import Workload
@@ -74,7 +75,8 @@ def _sites(model: Model, recipe: Recipe) -> Iterable[_Site]:
     """The parts in the order of a pass; `untrained` layers have nothing to train before them."""
     trained_before = False
     for part in model.before:
-        yield _Site(BEFORE, part, 1, 0 if trained_before else 1)
+        # Weights without a shape stand for layers one after another: all but the first need their input's gradient.
+        yield _Site(BEFORE, part, 1, 0 if trained_before or isinstance(part, Bulk) else 1)
         trained_before |= _trains(part, recipe)
     inside = {block: any(_trains(part, recipe, layers=True) for part in block.parts) for block in model.blocks}
     first = min((block.layers[0] for block in model.blocks if inside[block]), default=None)
