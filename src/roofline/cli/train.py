@@ -193,7 +193,7 @@ def _shown(answer: Answer, json: bool) -> int:
         from roofline.show.train_text import train_text
 
         show(train_text(answer))
-    return 3 if fits == 0 and fits is not None else 0
+    return 3 if fits == 0 else 0
 
 
 def _searched(setting: Setting, gpus: int, global_batch: int, budget: int | None, json: bool) -> int:

@@ -17,7 +17,7 @@ from roofline.training.memory import Footprint
 from roofline.training.plan import Plan
 from roofline.training.search import Found
 from roofline.training.step import FORWARD, INPUTS, RECOMPUTED, UPDATE, WEIGHTS
-from roofline.units import column, gib, percent, scale, si, significant
+from roofline.units import GIB, column, gib, percent, scale, si, significant
 
 _STAGES = {
     FORWARD: "forward",
@@ -207,13 +207,30 @@ def search_text(found: Found, answer: Answer | None) -> RenderableType:
 
 
 def _candidates(found: Found) -> RenderableType:
-    heads = [("", "right"), ("plan", "left"), ("recompute", "left"), ("step", "right"), ("memory", "right")]
-    rows = [
-        [str(i), plan_words(each.plan), each.recompute, si(each.seconds, "s"), gib(each.memory_bytes)]
-        for i, each in enumerate(found.pareto, 1)
-    ]
-    return table(heads, rows, shrinks=1)
+    heads = [(name, "right") for name in ("", "dp", "tp", "pp", "cp", "zero", "batch", "chunks")]
+    heads += [("recompute", "left"), ("step", "right"), ("memory", "right"), ("bubble", "right"), ("exposed", "right")]
+    rows: list[list[str]] = []
+    for i, each in enumerate(found.pareto, 1):
+        plan = each.plan
+        sizes = [str(n) for n in (plan.dp, plan.tp, plan.pp, plan.cp, plan.zero)]
+        rows.append(
+            [
+                str(i),
+                *sizes,
+                f"{plan.micro_batch}x{plan.accumulate}",
+                str(plan.chunks),
+                each.recompute,
+                si(each.seconds, "s"),
+                f"{each.memory_bytes / GIB:.1f} GiB",
+                percent(each.bubble_share) if each.bubble_share else "",
+                percent(each.exposed_seconds / each.seconds),
+            ]
+        )
+    return table(heads, rows, shrinks=8)
+
+
+_TOLD = 4
 
 
 def _whys(found: Found) -> Sequence[str]:
-    return [f"{i}: {each.why}" for i, each in enumerate(found.pareto, 1)]
+    return [f"{i}: {each.why}" for i, each in enumerate(found.pareto[:_TOLD], 1)]

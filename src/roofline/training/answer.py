@@ -165,8 +165,8 @@ def _assumptions(answer: Answer) -> Iterator[str]:
         yield "Frozen weights have no gradient, no optimizer state, and no traffic"
     yield (
         f"{recipe.optimizer} {'fused' if recipe.fused else 'one tensor pass after another'}: "
-        f"{significant(float(cast(float, recipe.update_bytes)))} bytes moved a parameter; {recipe.state_bytes} bytes of "
-        f"state, gradients in {recipe.gradients}"
+        f"{significant(float(cast(float, recipe.update_bytes)))} bytes moved a parameter; {recipe.state_bytes} bytes "
+        f"of state, gradients in {recipe.gradients}"
     )
     if plan.tp > 1:
         yield "Tensor-parallel collectives stand on the critical path: nothing overlaps them"

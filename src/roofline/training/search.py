@@ -65,7 +65,7 @@ class _Grid:
         return len(self.columns["dp"])
 
 
-def search(setting: Setting, gpus: int, global_batch: int, *, most: int = 24) -> Found:
+def search(setting: Setting, gpus: int, global_batch: int, *, most: int = 16) -> Found:
     """Every plan of `gpus` devices for that global batch, on the setting's cluster and recipe.
 
     Looks at tp, pp, cp, chunks, ZeRO stage, micro-batch and recomputation; at most `most` of the Pareto set are
