@@ -30,3 +30,11 @@ def test_collective(roofline, row):
     found = roofline("collective", *row["run"], "--json").json
 
     assert {**found, **(found["step"] or {})}[row["figure"]] == pytest.approx(row["value"], rel=row["tolerance"])
+
+
+@pytest.mark.parametrize("row", rows("train"))
+def test_share_of_a_step(roofline, row):
+    """What the gradients take beside the compute, without overlap."""
+    found = roofline(*PUBLISHED["train"]["run"], *row["extra"], "--json").json
+
+    assert found["communication"]["share"] == pytest.approx(row["value"], rel=row["tolerance"])

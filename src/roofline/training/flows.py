@@ -150,9 +150,9 @@ def _flow(cluster: Cluster, kind: str, what: str, of: tuple[Work, Num], inside: 
 def _seconds(cost: Cost, cluster: Cluster, calls: Num) -> Num | None:
     """Seconds of all calls; None where bytes go over a link whose bandwidth is not known."""
     known = {each.name for each in cluster.wired.links}
-    sent = {name: each for name, each in cost.links.items() if not (each.__class__ is int and each == 0)}
+    sent = {name: each for name, each in cost.links.items() if not _nothing(each * calls)}
     if set(sent) - known:
-        return None if any(not _nothing(sent[name] * calls) for name in set(sent) - known) else 0.0
+        return None
     return calls * bound(Cost({}, {}, sent, 0, 0), cluster.wired).seconds
 
 

@@ -176,6 +176,7 @@ def _of_part(kernels: list[Kernel], plan: Plan, recipe: Recipe, dropout: bool) -
             total = total + exact_div(a.matrix(dims["m"], dims["width"]), split)
         elif op == "activation":
             total = total + a.matrix((1 + dims["gates"]) * dims["m"], dims["width"])
+            fed.append((0, 0))  # what follows has another input, of the same size or not
         elif op == "attention" and "kv_heads" in dims:
             total = total + _attention(dims, recipe, dropout)
             fed.append((0, 0))

@@ -126,7 +126,7 @@ def _no_numbers(plan: Plan) -> Iterator[Exception]:
         value = getattr(plan, name)
         if value.__class__ is not int or value < 1:
             yield BadValue(f"{name} is {shown(value)}. Possible: a whole number from 1.")
-    if plan.zero not in (0, 1, 2, 3):
+    if plan.zero.__class__ is not int or plan.zero not in (0, 1, 2, 3):
         yield BadValue(f"ZeRO has no stage {shown(plan.zero)}. Possible: 0 (DDP), 1, 2, 3 (FSDP).")
 
 
