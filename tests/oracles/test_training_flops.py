@@ -11,8 +11,6 @@ from roofline.shard import Shard
 from roofline.training.recipe import Recipe, Recompute
 from roofline.training.step import flops, micro_batch, rows
 
-torch = pytest.importorskip("torch")
-transformers = pytest.importorskip("transformers")
 pytestmark = [
     pytest.mark.oracle,
     pytest.mark.filterwarnings("ignore"),  # theirs, not ours
@@ -34,7 +32,10 @@ CONFIGS: dict[str, dict[str, Any]] = {
 SEQUENCES, LENGTH = 2, 24
 
 
-def module(name: str, **extra: Any) -> Any:
+def module(name: str) -> Any:
+    transformers = pytest.importorskip("transformers")
+    import torch
+
     config = transformers.AutoConfig.for_model(name, **CONFIGS[name], pad_token_id=0, bos_token_id=1, eos_token_id=2)
     config._attn_implementation = "eager"
     torch.manual_seed(0)
@@ -43,6 +44,7 @@ def module(name: str, **extra: Any) -> Any:
 
 def counted(model: Any) -> int:
     """FLOPs of one forward and backward pass, as PyTorch counts them."""
+    import torch
     from torch.utils.flop_counter import FlopCounterMode
 
     tokens = torch.arange(SEQUENCES * LENGTH).reshape(SEQUENCES, LENGTH) % 96
@@ -96,6 +98,7 @@ def test_only_the_head_is_trained():
 
 def test_lora():
     """Adapters of rank 4 beside frozen matrices."""
+    torch = pytest.importorskip("torch")
 
     class Adapted(torch.nn.Module):
         def __init__(self, base: Any) -> None:
@@ -118,10 +121,12 @@ def test_lora():
 
 def test_flash_attention_goes_back_with_five_gemms():
     """2.5 times the forward, as PyTorch counts its fused backward."""
-    from torch.utils.flop_counter import sdpa_backward_flop_count, sdpa_flop_count
-
+    counter = pytest.importorskip("torch.utils.flop_counter")
     q, k = (2, 4, 24, 16), (2, 4, 24, 16)
     recipe = Recipe(causal=False)
     model = rl.Model.load({"model_type": "llama", **LLAMA, "num_key_value_heads": 4, "head_dim": 16})
     found = [row for row in rows(model, micro_batch(2, 24, recipe), recipe, Shard()) if row.work.op == "attention"]
-    assert [row.work.flops for row in found] == [sdpa_flop_count(q, k, k), sdpa_backward_flop_count(q, q, k, k)]
+    assert [row.work.flops for row in found] == [
+        counter.sdpa_flop_count(q, k, k),
+        counter.sdpa_backward_flop_count(q, q, k, k),
+    ]

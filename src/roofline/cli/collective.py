@@ -69,7 +69,7 @@ def collective(
 
         print_json(collective_record(answer, step_time))
         return 0
-    from roofline.show.text import show
+    from roofline.show.terminal import show
     from roofline.show.training_text import collective_text
 
     show(collective_text(answer, step_time))

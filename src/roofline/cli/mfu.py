@@ -121,7 +121,7 @@ def mfu(
 
         print_json(mfu_record(answer))
         return 0
-    from roofline.show.text import show
+    from roofline.show.terminal import show
     from roofline.show.training_text import mfu_text
 
     show(mfu_text(answer))

@@ -189,7 +189,7 @@ def _shown(answer: Answer, json: bool) -> int:
 
         print_json(train_record(answer))
     else:
-        from roofline.show.text import show
+        from roofline.show.terminal import show
         from roofline.show.train_text import train_text
 
         show(train_text(answer))
@@ -205,7 +205,7 @@ def _searched(setting: Setting, gpus: int, global_batch: int, budget: int | None
 
         print_json(search_record(found, answer))
     else:
-        from roofline.show.text import show
+        from roofline.show.terminal import show
         from roofline.show.train_text import search_text
 
         show(search_text(found, answer))

@@ -23,9 +23,6 @@ from roofline.workload import Precision
 __all__ = ["ledger_text", "model_text", "models_text", "show"]
 
 
-table, bullets = _table, _bullets  # what other answers are made of, too
-
-
 def _number(value: object) -> float:
     return cast(float, value)
 

@@ -9,7 +9,7 @@ from rich.console import Group, RenderableType
 
 from roofline.bound import VERDICTS, bound
 from roofline.num import Num
-from roofline.show.text import bullets, table, text
+from roofline.show.terminal import bullets, table, text
 from roofline.show.training_record import link_of
 from roofline.show.training_text import lines_of
 from roofline.training.answer import Answer

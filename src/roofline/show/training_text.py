@@ -8,7 +8,7 @@ from typing import cast
 from rich.console import Group, RenderableType
 from rich.table import Table
 
-from roofline.show.text import bullets, table, text
+from roofline.show.terminal import bullets, table, text
 from roofline.training.conventions import Utilisation
 from roofline.training.utilisation import Mfu
 from roofline.training.wire import Collective
