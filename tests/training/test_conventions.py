@@ -155,3 +155,34 @@ def test_a_value_by_name(h100):
         answer.value("palm")
     with pytest.raises(RooflineError, match="Unknown convention 'plam'"):
         answer.value("plam")
+
+
+# Korthikanti et al. 2022, table 5: time and utilisation with sequence parallelism and selective recomputation.
+KORTHIKANTI = [
+    ("22B", 48, 6144, 4, 8, 1.10, 0.415, 0.437),
+    ("175B", 96, 12288, 64, 64, 13.75, 0.514, 0.528),
+    ("530B", 105, 20480, 280, 280, 37.83, 0.560, 0.570),
+    ("1T", 128, 25600, 512, 512, 71.49, 0.563, 0.570),
+]
+
+
+@pytest.mark.parametrize("row", KORTHIKANTI, ids=lambda row: row[0])
+def test_korthikantis_table(row):
+    """MFU by `megatron`; HFU by the same with twice the attention, 72BLsh²(1 + s/3h + V/12Lh)."""
+    _, layers, hidden, batch, gpus, seconds, printed, printed_hfu = row
+    n = 12 * layers * hidden**2 + hidden * 51200  # as appendix A counts it: matrices of the layers, and the logits
+    subject = Subject(n, n, width=layers * hidden, shape=(layers, hidden, 51200))
+    peak = Peak.stated(312e12)
+    answer = mfu(subject, peak, Run.of_step(seconds, batch * 2048, gpus), sequence=2048)
+
+    assert answer.value("megatron") == pytest.approx(printed, abs=0.003)
+    assert answer.value("palm") == pytest.approx(answer.value("megatron"), rel=1e-12)
+    assert answer.value("hfu-selective") == pytest.approx(printed_hfu, abs=0.003)
+
+
+def test_megatron_turing_as_palm_has_it():
+    """Chowdhery et al. 2022, appendix B: 65.43e3 tokens/s on 2,240 A100s are 29.7 %, with attention 30.2 %."""
+    subject = Subject(530 * 10**9, 530 * 10**9, width=105 * 128 * 160)
+    answer = mfu(subject, Peak.of(rl.Device.load("a100-sxm-80gb")), Run(65.43e3, 2240), sequence=2048)
+    assert answer.value("6n") == pytest.approx(0.297, abs=0.001)
+    assert answer.value("palm") == pytest.approx(0.302, abs=0.001)

@@ -337,3 +337,33 @@ def test_what_cannot_be_trained_is_one_line(call, words):
     """What came, and what is possible."""
     with pytest.raises(RooflineError, match=words):
         call()
+
+
+@pytest.mark.parametrize(
+    ("gpus", "dp", "cp", "length", "per_dp", "teraflops"),
+    [(8192, 64, 1, 8192, 32, 430), (16384, 128, 1, 8192, 16, 400), (16384, 8, 16, 131_072, 16, 380)],
+)
+def test_llama_405b_is_slower_than_its_bound(gpus, dp, cp, length, per_dp, teraflops):
+    """Llama Team 2024, table 4: TFLOP/s a GPU of the published plans are below what the bound would give.
+
+    Its pipeline is interleaved (section 3.3.2); with one chunk a stage the bubble alone would rule 400 out.
+    """
+    model = rl.Model.load({"model_type": "llama", **LLAMA_405B})
+    plan = Plan(dp, 8, 16, cp, 1, 2, 1, per_dp, sequence_parallel=True, chunks=8)
+    found = train(Setting(model, Cluster(H100, network=50e9), plan, length), gpus, dp * per_dp * length)
+    needed = Answer(found, gpus).utilisation
+    exact = next(each.flops_per_token for each in needed.conventions if each.convention.name == "palm")
+    at_bound = exact * dp * per_dp * length / found.bound_seconds / gpus
+    assert teraflops * 1e12 < at_bound < 989.4e12 * 1.4  # the full square of attention is not all run
+
+
+LLAMA_405B = {
+    "hidden_size": 16384,
+    "intermediate_size": 53248,
+    "num_hidden_layers": 128,
+    "num_attention_heads": 128,
+    "num_key_value_heads": 8,
+    "vocab_size": 128256,
+    "max_position_embeddings": 131072,
+    "tie_word_embeddings": False,
+}

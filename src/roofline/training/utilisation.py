@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import cast
 
 from roofline.device import Device
 from roofline.errors import BadValue, UnknownName, shown
@@ -115,7 +116,7 @@ def mfu(
     if isinstance(model, Model):
         name, subject = model.name, subject_of(model, sequence, recipe, recompute)
     else:
-        name = f"{si(float(model.parameters), '')} parameters"  # pyright: ignore[reportArgumentType]
+        name = f"{int(cast(float, model.parameters)):,} parameters"
         subject = replace(model, sequence=sequence, recompute=recompute)
     found = counted(subject, run.each, peak.flops_per_second)
     notes = (*(model.assumptions if isinstance(model, Model) else ()), *_assumptions(subject, peak, run, recipe))
@@ -127,8 +128,8 @@ def _assumptions(subject: Subject, peak: Peak, run: Run, recipe: Recipe | None) 
     yield f"The peak is {si(peak.flops_per_second, 'FLOP/s')}, {peak.rate}{'' if peak.sparse else ', dense'}"
     if subject.total != subject.parameters:
         yield (
-            f"N is the {int(subject.parameters):,} parameters that a token goes through, of "  # pyright: ignore
-            f"{int(subject.total):,}"  # pyright: ignore
+            f"N is the {int(cast(float, subject.parameters)):,} parameters that a token goes through, of "
+            f"{int(cast(float, subject.total)):,}"
         )
     else:
         yield "N is every stored parameter, token and position tables among them"
