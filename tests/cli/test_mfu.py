@@ -85,6 +85,16 @@ def test_what_is_probably_mixed_up(roofline, arguments, words):
         assert word in notes
 
 
+def test_notes_of_the_recipe(roofline):
+    """Padding, frozen parts, adapters, documents and the sparse peak are in the assumptions."""
+    options = ("--padding", "0.1", "--lora", "8", "--document", "512", "--sequence", "1k", "--sparse")
+    run = ("--device", "h100-sxm", "--gpus", "1", "--tokens-per-second", "9k")
+    answer = roofline("mfu", "gpt2", *run, *options)
+    notes = " ".join(answer.out.split())
+    for word in ("10 % of the tokens", "LoRA of rank 8", "Documents of 512", "sparse", "of N is trained"):
+        assert word in notes, notes
+
+
 def test_text_fits_80_columns_and_names_the_unknown(roofline):
     """Every line within the terminal; what is unknown is there with its reason."""
     out = roofline("mfu", "7B", "--device", "h100", "--gpus", "8", "--tokens-per-second", "72k").out

@@ -92,6 +92,31 @@ def test_lora_in_text(roofline, small):
     assert "Frozen weights have no gradient" in out
 
 
+def test_a_device_of_unknown_capacity(roofline, small, tmp_path):
+    """Held bytes without a verdict; a link without a domain joins all; interleaved chunks and ZeRO-3 are named."""
+    path = tmp_path / "box.toml"
+    path.write_text(BOX, "utf-8")
+    base = ("--device", str(path), "--gpus", "8", "--global-batch", "4096", "--sequence", "128")
+    plan = ("--pp", "2", "--chunks", "2", "--zero", "3", "--micro-batch", "2")
+    out = roofline("train", small, *base, *plan).out
+    for word in ("The capacity is unknown", "2 chunks", "taken as on it", "ZeRO-2 and 3"):
+        assert word in " ".join(out.split())
+    assert roofline("train", small, *base, *plan, "--json").json["memory"]["fits"] is None
+    assert roofline("train", small, *base, "--search").code == 0
+
+
+BOX = """
+id = "box"
+name = "A box"
+[memory]
+bandwidth = { value = "1 TB/s", status = "measured", source = "a test" }
+[peak]
+bf16 = { value = "100 TFLOP/s", status = "measured", source = "a test" }
+[link.wire]
+bandwidth = { value = "100 GB/s", status = "measured", source = "a test" }
+"""
+
+
 def test_an_unknown_network(roofline, small):
     """Printed unknown, with what to give."""
     base = ("--device", "h100-sxm", "--gpus", "16", "--global-batch", "4096", "--sequence", "128")

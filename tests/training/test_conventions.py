@@ -186,3 +186,33 @@ def test_megatron_turing_as_palm_has_it():
     answer = mfu(subject, Peak.of(rl.Device.load("a100-sxm-80gb")), Run(65.43e3, 2240), sequence=2048)
     assert answer.value("6n") == pytest.approx(0.297, abs=0.001)
     assert answer.value("palm") == pytest.approx(0.302, abs=0.001)
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: Run(0.0), "0.0 tokens/s is no rate"),
+        (lambda: Run(1.0, 0), "0 GPUs"),
+        (lambda: Run(1.0, True), "True GPUs"),
+        (lambda: Run.of_step(0.0, 1), "0.0 s is no measurement"),
+        (lambda: Run.of_step(1.0, 0), "0 tokens trains nothing"),
+        (lambda: Run(1.0, padding=1.0), "share of padding"),
+    ],
+)
+def test_a_run_that_cannot_be_is_one_line(call, words):
+    """What came, and what is possible."""
+    with pytest.raises(RooflineError, match=words):
+        call()
+
+
+def test_experts_in_the_assumptions():
+    """N is of a token, beside the whole."""
+    answer = mfu(Subject(13 * 10**9, 47 * 10**9), Peak.stated(1e15), Run(1e3))
+    assert any("13,000,000,000 parameters that a token goes through" in each for each in answer.assumptions)
+    assert answer.value("6n-total") == pytest.approx(6 * 47e12 / 1e15)
+
+
+def test_megatron_needs_a_sequence():
+    """Unknown, not guessed."""
+    found = {each.convention.name: each for each in counted(Subject(1, 1, shape=(1, 2, 3)), 1.0, 1.0)}
+    assert "--sequence" in found["megatron"].unknown

@@ -207,12 +207,12 @@ def search_text(found: Found, answer: Answer | None) -> RenderableType:
 
 
 def _candidates(found: Found) -> RenderableType:
-    heads = [(name, "right") for name in ("", "dp", "tp", "pp", "cp", "zero", "batch", "chunks")]
+    heads = [(name, "right") for name in ("", "dp", "tp", "pp", "cp", "ep", "zero", "batch", "chunks")]
     heads += [("recompute", "left"), ("step", "right"), ("memory", "right"), ("bubble", "right"), ("exposed", "right")]
     rows: list[list[str]] = []
     for i, each in enumerate(found.pareto, 1):
         plan = each.plan
-        sizes = [str(n) for n in (plan.dp, plan.tp, plan.pp, plan.cp, plan.zero)]
+        sizes = [str(n) for n in (plan.dp, plan.tp, plan.pp, plan.cp, plan.ep, plan.zero)]
         rows.append(
             [
                 str(i),

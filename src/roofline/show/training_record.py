@@ -136,7 +136,7 @@ def plan_record(plan: Plan) -> PlanRecord:
         tp=plan.tp,
         pp=cast(int, plan.pp),
         cp=cast(int, plan.cp),
-        ep=plan.ep,
+        ep=cast(int, plan.ep),
         zero=cast(int, plan.zero),
         micro_batch=cast(int, plan.micro_batch),
         accumulate=cast(int, plan.accumulate),

@@ -9,17 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import cast
 
 from roofline import collectives
 from roofline.bound import bound
 from roofline.cost import Cost, Work
 from roofline.dtypes import dtype
 from roofline.model import Model
-from roofline.num import Num, exact_div, where
-from roofline.parts.base import Part, Weight
+from roofline.num import Num, exact_div, maximum, where
+from roofline.parts.base import Part, Pass, Weight
 from roofline.shard import Shard
 from roofline.training.plan import FAR, NEAR, Cluster, Plan
 from roofline.training.recipe import Recipe
+from roofline.training.step import adapted
+from roofline.workload import Precision, Workload
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,24 +51,35 @@ class Flow:
         return self.calls * self.work.cost.links.get(link, 0)
 
 
+_PLAIN = Precision()
+
+
 def elements(weight: Weight, shard: Shard) -> int:
-    """Parameters of a weight that one rank of `shard` holds."""
-    rows = shard.elements(weight.out)
-    return rows * (shard.elements(weight.inp) if weight.inp else 1) + (rows if weight.bias else 0)
+    """Parameters of a weight that one rank of `shard` holds: its bytes in a format of two bytes each, halved."""
+    return cast(int, weight.bytes(_PLAIN, shard)) // 2
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """Parameters of a model on the tensor ranks' shard, by where they stand, and how many of them are trained."""
+    """Parameters of a model on the tensor ranks' shard, by where they stand; `experts` are those of the layers."""
 
     before: int
     layers: int
     after: int
+    experts: Num = 0
 
-    def of_stage(self, pp: Num) -> Num:
-        """Those of the fullest pipeline stage."""
+    def dense(self, pp: Num) -> Num:
+        """Those of the fullest pipeline stage that every data-parallel rank holds."""
         ends = where(pp > 1, max(self.before, self.after), self.before + self.after)
-        return exact_div(self.layers, pp) + ends
+        return exact_div(self.layers - self.experts, pp) + ends
+
+    def routed(self, pp: Num, ep: Num) -> Num:
+        """Those of its experts that one expert-parallel rank holds."""
+        return exact_div(self.experts, pp * ep)
+
+    def of_stage(self, pp: Num, ep: Num = 1) -> Num:
+        """All of the fullest pipeline stage on one rank."""
+        return self.dense(pp) + self.routed(pp, ep)
 
 
 def held(model: Model, shard: Shard, recipe: Recipe | None = None) -> Held:
@@ -75,32 +89,44 @@ def held(model: Model, shard: Shard, recipe: Recipe | None = None) -> Held:
         total = 0
         for part in parts:
             own = recipe is None or not recipe.freezes(part.label)
-            for weight in part.weights():
-                total += elements(weight, shard) if own else 0
-                if rank and weight.kind == "matrix" and weight.inp is not None:
-                    total += rank * (shard.elements(weight.out) + shard.elements(weight.inp))
+            total += sum(elements(weight, shard) for weight in part.weights()) if own else 0
+            for weight in adapted(part) if rank else ():
+                assert weight.inp is not None
+                total += rank * (shard.elements(weight.out) + shard.elements(weight.inp))
         return times * total
 
     adapters = 0 if recipe is None else recipe.lora
     layers = sum(count(block.parts, len(block.layers), adapters) for block in model.blocks)
-    return Held(count(model.before, 1, 0), layers, count(model.after, 1, 0))
+    experts: Num = 0
+    if recipe is None or not any(recipe.freezes(label) for label in _experts(model, shard)):
+        experts = exact_div(model.parameters().experts, shard.tp)
+    return Held(count(model.before, 1, 0), layers, count(model.after, 1, 0), experts)
+
+
+def _experts(model: Model, shard: Shard) -> set[str]:
+    """Labels of parts with routed experts."""
+    run = Pass(Workload.prefill(1, 1), _PLAIN, shard)
+    parts = (part for block in model.blocks for part in block.parts)
+    return {part.label for part in parts if any(kernel.work.op == "moe" for kernel in part.kernels(run))}
 
 
 def flows(model: Model, plan: Plan, cluster: Cluster, recipe: Recipe, length: int) -> list[Flow]:
     """Everything that one rank of the fullest stage sends in a step, beside tensor parallelism."""
-    trained = held(model, plan.shard, recipe).of_stage(plan.pp)
-    stored = held(model, plan.shard).of_stage(plan.pp)
-    gradients = exact_div(trained * dtype(recipe.gradients).bits, 8)
-    weights = exact_div(stored * dtype(recipe.precision.weights).bits, 8)
-    updated = exact_div(trained * dtype(recipe.precision.weights).bits, 8)
-    found = _data(plan, cluster, gradients, weights, updated)
+    trained, stored = held(model, plan.shard, recipe), held(model, plan.shard)
+    found: list[Flow] = []
+    sets = [("", trained.dense(plan.pp), stored.dense(plan.pp))]
+    if not (stored.experts.__class__ is int and stored.experts == 0):
+        sets.append((" of experts", trained.routed(plan.pp, plan.ep), stored.routed(plan.pp, plan.ep)))
+    for name, updated, whole in sets:
+        found += _data(plan, cluster, recipe, name, updated, whole)
     found += _pipeline(model, plan, cluster, recipe, length)
     found += _context(model, plan, cluster, recipe, length)
+    found += _dispatch(model, plan, cluster, recipe, length)
     return [each for each in found if not (each.sent.__class__ is int and each.sent == 0)]
 
 
-def _data(plan: Plan, cluster: Cluster, gradients: Num, weights: Num, updated: Num) -> list[Flow]:
-    """Gradients and shards of data parallelism.
+def _data(plan: Plan, cluster: Cluster, recipe: Recipe, name: str, trained: Num, stored: Num) -> list[Flow]:
+    """Gradients and shards of data parallelism, of dense parameters or of those of experts.
 
     DDP: one all-reduce a step (no_sync before). ZeRO-1: reduce-scatter of gradients and all-gather of updated
     weights, once. ZeRO-2: the reduce-scatter every micro-batch, as no rank keeps whole gradients. ZeRO-3: also
@@ -108,20 +134,25 @@ def _data(plan: Plan, cluster: Cluster, gradients: Num, weights: Num, updated: N
     all-reduce of the group's shard between groups. Source: Rajbhandari et al. 2020 (ZeRO), section 7; Zhao et al.
     2023 (FSDP).
     """
-    group, stage, times = plan.group, plan.zero, plan.accumulate
-    inside = cluster.inside(plan.tp * group)
-    everywhere = cluster.inside(plan.tp * plan.replicas)
-    groups = exact_div(plan.replicas, group)
+    held_by = plan.ep if name else 1  # ranks of experts lie inside the data-parallel ones
+    replicas, group = exact_div(plan.replicas, held_by), maximum(exact_div(plan.group, held_by), 1)
+    stage, times = plan.zero, plan.accumulate
+    bits = dtype(recipe.precision.weights).bits
+    gradients = exact_div(trained * dtype(recipe.gradients).bits, 8)
+    weights, updated = exact_div(stored * bits, 8), exact_div(trained * bits, 8)
+    inside = cluster.inside(plan.tp * held_by * group)
+    everywhere = cluster.inside(plan.tp * held_by * replicas)
     sharded, plain = where(stage > 0, 1, 0), where(stage > 0, 0, 1)
     reduced = where(stage > 1, times, sharded)
     gathered, once = where(stage > 2, 2 * times, 0), where(stage > 2, 0, sharded)
     between = where(stage > 0, exact_div(gradients, group), 0)
+    groups = exact_div(replicas, group)
     return [
-        _flow(cluster, "dp", "all-reduce of gradients", _reduce(gradients, plan.replicas), everywhere, plain),
-        _flow(cluster, "zero", "reduce-scatter of gradients", _scatter(gradients, group), inside, reduced),
-        _flow(cluster, "zero", "all-gather of updated weights", _gather(updated, group), inside, once),
-        _flow(cluster, "zero", "all-gather of weights, twice", _gather(weights, group), inside, gathered),
-        _flow(cluster, "hsdp", "all-reduce of shards between groups", _reduce(between, groups), everywhere, 1),
+        _flow(cluster, "dp", f"all-reduce of gradients{name}", _reduce(gradients, replicas), everywhere, plain),
+        _flow(cluster, "zero", f"reduce-scatter of gradients{name}", _scatter(gradients, group), inside, reduced),
+        _flow(cluster, "zero", f"all-gather of updates{name}", _gather(updated, group), inside, once),
+        _flow(cluster, "zero", f"all-gather of weights{name}", _gather(weights, group), inside, gathered),
+        _flow(cluster, "hsdp", f"all-reduce between groups{name}", _reduce(between, groups), everywhere, 1),
     ]
 
 
@@ -135,6 +166,28 @@ def _scatter(size: Num, ranks: Num) -> tuple[Work, Num]:
 
 def _gather(size: Num, ranks: Num) -> tuple[Work, Num]:
     return collectives.all_gather(size, ranks), ranks
+
+
+def _dispatch(model: Model, plan: Plan, cluster: Cluster, recipe: Recipe, length: int) -> list[Flow]:
+    """Tokens to the ranks of their experts and back, forward and backward: four all-to-alls a layer and micro-batch.
+
+    Of an even choice each rank keeps 1/ep. Source: Lepikhin et al. 2021 (GShard), section 3.
+    """
+    run = Pass(Workload.prefill(plan.micro_batch, length, 0, "all"), recipe.precision, plan.shard)
+    size: Num = 0
+    for block in model.blocks:
+        for part in block.parts:
+            grouped = [kernel.work.dims for kernel in part.kernels(run) if kernel.work.op == "moe"]
+            if grouped:
+                first, last = grouped[0], grouped[-1]
+                there = first["tokens"] * first["top_k"] * first["k"]
+                back = last["tokens"] * last["top_k"] * last["n"]
+                size = size + len(block.layers) * (there + back)
+    moved = exact_div(dtype(recipe.precision.activations).of(size), plan.pp * plan.cp)
+    work = collectives.all_to_all(moved, plan.ep)
+    times = plan.accumulate * (2 + recipe.recompute.layers)
+    inside = cluster.inside(plan.tp * plan.ep)
+    return [_flow(cluster, "ep", "tokens to their experts and back", (work, plan.ep), inside, times)]
 
 
 def _flow(cluster: Cluster, kind: str, what: str, of: tuple[Work, Num], inside: Num, calls: Num) -> Flow:

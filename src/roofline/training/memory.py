@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 from roofline.dtypes import dtype
 from roofline.model import Model
-from roofline.num import Num, exact_div, maximum, minimum, where
+from roofline.num import Cond, Num, exact_div, maximum, minimum, where
 from roofline.parts.base import Kernel, Pass
-from roofline.training.flows import held
+from roofline.training.flows import Held, held
 from roofline.training.plan import Plan
 from roofline.training.recipe import Recipe
 from roofline.training.step import micro_batch
@@ -98,13 +98,18 @@ def _static(model: Model, plan: Plan, recipe: Recipe) -> tuple[Num, Num, Num]:
 
     Source: Rajbhandari et al. 2020 (ZeRO), section 5: 2 + 2 + 12 bytes a parameter in mixed precision with Adam.
     """
-    stored = held(model, plan.shard).of_stage(plan.pp)
-    trained = held(model, plan.shard, recipe).of_stage(plan.pp)
-    bits, group, stage = dtype(recipe.precision.weights).bits, plan.group, plan.zero
-    weights = exact_div(exact_div(stored * bits, 8), where(stage > 2, group, 1))
-    gradients = exact_div(exact_div(trained * dtype(recipe.gradients).bits, 8), where(stage > 1, group, 1))
-    optimizer = exact_div(trained * recipe.state_bytes, where(stage > 0, group, 1))
-    return weights, gradients, optimizer
+    stored, trained = held(model, plan.shard), held(model, plan.shard, recipe)
+    bits, stage = dtype(recipe.precision.weights).bits, plan.zero
+
+    def spread(of: Held, split: Cond, each: Num) -> Num:
+        """Bytes of dense parameters over the group, and of experts over what of it holds the same ones."""
+        dense = exact_div(of.dense(plan.pp) * each, where(split, plan.group, 1))
+        copies = maximum(exact_div(plan.group, plan.ep), 1)
+        return dense + exact_div(of.routed(plan.pp, plan.ep) * each, where(split, copies, 1))
+
+    weights = exact_div(spread(stored, stage > 2, bits), 8)
+    gradients = exact_div(spread(trained, stage > 1, dtype(recipe.gradients).bits), 8)
+    return weights, gradients, spread(trained, stage > 0, recipe.state_bytes)
 
 
 def _in_flight(plan: Plan) -> Num:

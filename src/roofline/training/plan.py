@@ -11,7 +11,9 @@ from roofline.device import Device, Link
 from roofline.errors import BadValue, ShardError, UnknownName, shown
 from roofline.model import Model
 from roofline.num import Num, where
+from roofline.parts.base import Pass
 from roofline.shard import Shard
+from roofline.workload import Precision, Workload
 
 NEAR, FAR = "scale-up", "network"
 SCHEDULES = {
@@ -34,7 +36,7 @@ class Plan:
     tp: int = 1
     pp: Num = 1
     cp: Num = 1
-    ep: int = 1
+    ep: Num = 1
     zero: Num = 0
     micro_batch: Num = 1
     accumulate: Num = 1
@@ -119,6 +121,23 @@ def impossible(model: Model, plan: Plan, gpus: int, sequences: int, length: int)
         yield from _stages(model, plan)
         yield from _batch(plan, sequences, length)
         yield from _axes(model, plan.shard)
+        yield from _no_experts(model, plan)
+
+
+def _no_experts(model: Model, plan: Plan) -> Iterator[Exception]:
+    """Expert ranks of a model that has none, or fewer experts than ranks."""
+    ep, experts = cast(int, plan.ep), experts_of(model)
+    if (ep != 1 and experts % ep) or ep > max(experts, 1):
+        possible = f"Possible: {_divisors(experts)}." if experts else "It has no experts; possible: 1."
+        yield ShardError(f"{ep} expert-parallel ranks do not divide the {experts} experts of a layer. {possible}")
+
+
+def experts_of(model: Model) -> int:
+    """Routed experts of a layer; 0 where there are none."""
+    run = Pass(Workload.prefill(1, 1), Precision(), Shard())
+    parts = (part for block in model.blocks for part in block.parts)
+    grouped = (kernel.work for part in parts for kernel in part.kernels(run) if kernel.work.op == "moe")
+    return min((cast(int, work.dims["experts"]) for work in grouped), default=0)
 
 
 def _no_numbers(plan: Plan) -> Iterator[Exception]:
@@ -138,7 +157,7 @@ def _ranks(plan: Plan, gpus: int) -> Iterator[Exception]:
         yield ShardError(f"{product} ranks are not the {gpus:,} GPUs. Make the product {gpus:,}.")
     if group and replicas % group:
         yield ShardError(f"HSDP groups of {group} do not divide the {replicas} data-parallel ranks (dp x cp).")
-    if replicas % plan.ep:
+    if replicas % cast(int, plan.ep):
         yield ShardError(
             f"Expert parallelism of {plan.ep} does not divide the {replicas} data-parallel ranks (dp x cp)."
         )

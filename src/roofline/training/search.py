@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from roofline.errors import BadValue, ShardError
 from roofline.shard import MOST_RANKS, Shard
-from roofline.training.plan import NEAR, Plan, check_axes
+from roofline.training.plan import NEAR, Plan, check_axes, experts_of
 from roofline.training.recipe import Recompute
 from roofline.training.train import Setting, Step, step
 from roofline.units import gib, percent, si
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 RECOMPUTE = ("none", "selective", "full")
-_FIELDS = ("dp", "pp", "cp", "zero", "micro_batch", "accumulate", "chunks")
+_FIELDS = ("dp", "pp", "cp", "ep", "zero", "micro_batch", "accumulate", "chunks")
 MOST_PLANS = 2_000_000
 
 
@@ -114,19 +115,20 @@ def _grids(setting: Setting, gpus: int, sequences: int, refused: Counter[str]) -
 
 
 def _plans(setting: Setting, ranks: int, sequences: int) -> Iterator[tuple[int, ...]]:
-    """(dp, pp, cp, zero, micro-batch, accumulate, chunks) of every plan of `ranks` beside the tensor ranks."""
-    layers = setting.model.layers
+    """(dp, pp, cp, ep, zero, micro-batch, accumulate, chunks) of every plan of `ranks` beside the tensor ranks."""
+    layers, experts = setting.model.layers, max(experts_of(setting.model), 1)
     for pp in (each for each in _divisors(ranks) if layers % each == 0):
         for cp in (each for each in _divisors(ranks // pp) if each == 1 or setting.length % (2 * each) == 0):
             dp = ranks // pp // cp
             if sequences % dp:
                 continue
+            spreads = [each for each in _divisors(experts) if dp * cp % each == 0]
             for micro in _divisors(sequences // dp):
                 times = sequences // dp // micro
                 for chunks in (1, 2, 4) if pp > 1 and times % pp == 0 else (1,):
                     if layers % (pp * chunks) == 0:
-                        for zero in (0, 1, 2, 3) if dp * cp > 1 else (0,):
-                            yield dp, pp, cp, zero, micro, times, chunks
+                        for ep, zero in product(spreads, (0, 1, 2, 3) if dp * cp > 1 else (0,)):
+                            yield dp, pp, cp, ep, zero, micro, times, chunks
 
 
 def _divisors(n: int) -> list[int]:
@@ -191,8 +193,8 @@ def _candidate(kept: list[tuple[_Grid, str, dict[str, Array]]], starts: Any, ind
     which = int(np.searchsorted(starts, index, side="right")) - 1
     grid, recompute, values = kept[which]
     at = index - int(starts[which])
-    dp, pp, cp, zero, micro, times, chunks = (int(grid.columns[name][at]) for name in _FIELDS)
-    plan = Plan(dp, grid.tp, pp, cp, 1, zero, micro, times, sequence_parallel=grid.tp > 1, chunks=chunks)
+    dp, pp, cp, ep, zero, micro, times, chunks = (int(grid.columns[name][at]) for name in _FIELDS)
+    plan = Plan(dp, grid.tp, pp, cp, ep, zero, micro, times, sequence_parallel=grid.tp > 1, chunks=chunks)
     seconds, memory, exposed, bubble = (float(values[name][at]) for name in ("seconds", "memory", "exposed", "bubble"))
     return Candidate(plan, recompute, seconds, memory, exposed, bubble)
 

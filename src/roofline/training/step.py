@@ -14,7 +14,7 @@ from roofline.cost import Cost, Work
 from roofline.model import Model
 from roofline.num import Num, exact_div
 from roofline.ops import VECTOR
-from roofline.parts.base import Kernel, Part, Pass
+from roofline.parts.base import Kernel, Part, Pass, Weight
 from roofline.parts.ends import Bulk
 from roofline.shard import Shard
 from roofline.training.recipe import OPTIMIZERS, Recipe
@@ -65,7 +65,7 @@ def rows(model: Model, workload: Workload, recipe: Recipe, shard: Shard, cp: Num
     for site in _sites(model, recipe):
         kernels = [Kernel(each.name, each.part, _local(each.work, cp)) for each in site.part.kernels(run)]
         adapters = _adapters(site.part, run, recipe.lora, cp) if site.where == LAYERS and recipe.lora else []
-        found += _of(site, kernels, recipe, adapted=bool(adapters))
+        found += _of(site, kernels, recipe, beside=bool(adapters))
         for fed, each in adapters:
             found += _of(site if fed else site._replace(untrained=0), [each], recipe, own=True)
     return found
@@ -96,12 +96,12 @@ def _sites(model: Model, recipe: Recipe) -> Iterable[_Site]:
 def _trains(part: Part, recipe: Recipe, layers: bool = False) -> bool:
     """Whether a part has weights that are trained: its own, or adapters on its matrices."""
     if layers and recipe.lora:
-        return any(each.kind == "matrix" for each in part.weights())
+        return bool(adapted(part))
     return bool(part.weights()) and not recipe.freezes(part.label)
 
 
-def _of(site: _Site, kernels: list[Kernel], recipe: Recipe, own: bool = False, adapted: bool = False) -> Iterable[Row]:
-    """The rows of one part's kernels; `own` are trained, whatever is frozen; `adapted` have adapters beside them."""
+def _of(site: _Site, kernels: list[Kernel], recipe: Recipe, own: bool = False, beside: bool = False) -> Iterable[Row]:
+    """The rows of one part's kernels; `own` are trained, whatever is frozen; `beside` them stand adapters."""
     frozen = not own and recipe.freezes(site.part.label)
     begun = False  # whether something to train has been passed within the part
     for name, part, plain in kernels:
@@ -119,7 +119,7 @@ def _of(site: _Site, kernels: list[Kernel], recipe: Recipe, own: bool = False, a
             calls = site.times if gradient.of == WEIGHTS or begun else site.times - site.untrained
             if calls:
                 yield Row(f"{name}_{gradient.of}", part, site.where, gradient.of, gradient.work, calls)
-        begun |= (not frozen or adapted) and work.op == "linear"
+        begun |= (not frozen or beside) and work.op == "linear"
 
 
 def _summed(head: Work, gathered: Work) -> Work:
@@ -130,13 +130,23 @@ def _summed(head: Work, gathered: Work) -> Work:
     return collectives.all_reduce(size, gathered.dims["ranks"], link=link)
 
 
+def adapted(part: Part) -> list[Weight]:
+    """The matrices of a part that adapters stand beside: each but those of routed experts, many of one shape."""
+    found: list[Weight] = []
+    for each in part.weights():
+        if each.kind == "matrix" and each.inp is not None:
+            one = each.out.elements * (each.inp.elements + each.bias)
+            found += [each] if each.parameters == one else []
+    return found
+
+
 def _adapters(part: Part, run: Pass, rank: int, cp: Num) -> list[tuple[bool, Kernel]]:
     """The two GEMMs of a LoRA adapter on each matrix of a part, and whether the part's own input feeds them.
 
     Source: Hu et al. 2021.
     """
     found: list[tuple[bool, Kernel]] = []
-    matrices = [each for each in part.weights() if each.kind == "matrix"]
+    matrices = adapted(part)
     for weight in matrices:
         assert weight.inp is not None
         out, inp = run.shard.elements(weight.out), run.shard.elements(weight.inp)

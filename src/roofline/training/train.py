@@ -281,11 +281,16 @@ def step(setting: Setting) -> Step:
     found = rows(model, workload, recipe, plan.shard, plan.cp, link)
     if plan.sequence_parallel and plan.tp > 1:
         found = _spread(found, plan.tp)
-    trained = wires.held(model, plan.shard, recipe).of_stage(plan.pp)
+    if not (plan.ep.__class__ is int and plan.ep == 1):
+        found = [row._replace(work=_own_experts(row.work, plan.ep)) for row in found]
+    trained = wires.held(model, plan.shard, recipe)
+    mine = exact_div(trained.dense(plan.pp), where(plan.zero > 0, plan.group, 1))
+    copies = maximum(exact_div(plan.group, plan.ep), 1)
+    mine = mine + exact_div(trained.routed(plan.pp, plan.ep), where(plan.zero > 0, copies, 1))
     return Step(
         setting,
         tuple(found),
-        update(exact_div(trained, where(plan.zero > 0, plan.group, 1)), recipe),
+        update(mine, recipe),
         tuple(flows(model, plan, setting.cluster, recipe, setting.length)),
         footprint(
             model,
@@ -297,6 +302,18 @@ def step(setting: Setting) -> Step:
             dropout=setting.dropout,
         ),
     )
+
+
+def _own_experts(work: Work, ep: Num) -> Work:
+    """A grouped GEMM over 1/ep of the experts: as many rows from all the ranks as all experts had from one.
+
+    The experts that one rank's tokens reach, spread over the ranks, are the fewest that the rows of all can reach.
+    """
+    if work.op != "moe":
+        return work
+    roles = ("weights", "routed", "gradients")
+    memory = {role: exact_div(n, ep) if role in roles else n for role, n in work.cost.memory.items()}
+    return Work(work.op, work.dims, Cost(work.cost.flops, memory, work.cost.links, work.cost.steps))
 
 
 def _spread(found: list[Row], tp: int) -> list[Row]:
