@@ -6,7 +6,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from roofline.catalogue import load_device, load_model
+from roofline.catalogue import load_model, load_sheet
 from roofline.cli.options import print_json
 from roofline.cli.training_options import (
     Amount,
@@ -153,7 +153,7 @@ def _peak(device: str | None, peak: float | None, rate: str, sparse: bool) -> ut
     if (device is None) == (peak is None):
         raise BadValue("The peak is that of --device or --peak, one of the two. Known devices: roofline devices.")
     if device is not None:
-        return utilisation.Peak.of(load_device(device), rate.lower(), sparse)
+        return utilisation.Peak.of(load_sheet(device), rate.lower(), sparse)
     if sparse:
         raise BadValue("--sparse goes with --device: a --peak is taken as it is given.")
     assert peak is not None

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import cast
 
-from roofline.device import Device
+from roofline.device import Sheet
 from roofline.errors import BadValue, UnknownName, shown
 from roofline.model import Model
 from roofline.training.conventions import Subject, Utilisation, counted, subject_of
@@ -16,6 +16,7 @@ from roofline.units import percent, si, significant
 
 PLAUSIBLE = (0.08, 0.8)  # what training runs report of a dense peak
 TOO_LOW = 0.02
+_SPARSE = "-sparse"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,19 +27,13 @@ class Peak:
     rate: str
     flops_per_second: float
     sparse: bool = False
-    device: Device | None = None
+    device: Sheet | None = None
 
     @classmethod
-    def of(cls, device: Device, rate: str = "bf16", sparse: bool = False) -> Peak:
+    def of(cls, device: Sheet, rate: str = "bf16", sparse: bool = False) -> Peak:
         """A device's dense peak, or its sparse one where that is asked for by name; raises UnknownName."""
-        dense = device.rate(rate)
-        if not sparse:
-            return cls(device.id, rate, dense, device=device)
-        if device.sparsity is None:
-            raise UnknownName(
-                f"No sparse peak of {device.id} is known: its file has no [sparsity] factor. Use the dense peak."
-            )
-        return cls(device.id, f"{rate} sparse", dense * device.sparsity, True, device)
+        name = f"{rate.removesuffix(_SPARSE)}{_SPARSE}" if sparse else rate
+        return cls(device.id, name, device.rate(name), name.endswith(_SPARSE), device)
 
     @classmethod
     def stated(cls, flops_per_second: float, rate: str = "bf16") -> Peak:
@@ -170,29 +165,38 @@ def _warnings(found: tuple[Utilisation, ...], peak: Peak, run: Run) -> Iterator[
             f"{percent(value * run.gpus, 3)} (--tokens-per-second-per-gpu)"
         )
     if peak.sparse:
-        factor = peak.device.sparsity if peak.device else 2
-        yield f"The sparse peak is {factor} times the dense one, and no dense GEMM can reach it"
+        factor = peak.flops_per_second / peak.device.peak[peak.rate.removesuffix(_SPARSE)] if peak.device else 2.0
+        yield f"The sparse peak is {factor:g} times the dense one, and no dense GEMM can reach it"
 
 
 def _why(value: float, peak: Peak, run: Run) -> str:
     """The mistakes that would bring the share to where runs are, likeliest first."""
-    likely = [
-        f"{text} ({percent(value / factor, 3)})"
-        for factor, text in (*_miscounted(run), *_misplaced(peak))
-        if factor > 1 and PLAUSIBLE[0] <= value / factor <= PLAUSIBLE[1]
-    ]
+    likely = _plausible(value, _shared(run))
+    likely = likely or [*_plausible(value, _misplaced(peak))[:3], *_plausible(value, _counted(run))[:1]]
     if not likely:
         likely = [f"tokens/s, GPUs or N are off by about {significant(value / 0.4, 2)} times"]
-    return f"Probably: {'; or '.join(likely[:4])}"
+    return f"Probably: {'; or '.join(likely)}"
 
 
-def _miscounted(run: Run) -> Iterator[tuple[float, str]]:
-    """Tokens of many GPUs taken for those of one, and by how much that raises the share."""
+def _plausible(value: float, guesses: Iterator[tuple[float, str]]) -> list[str]:
+    """Those guesses under which the share is what runs reach, with that share."""
+    return [
+        f"{text} ({percent(value / factor, 3)})"
+        for factor, text in guesses
+        if factor > 1 and PLAUSIBLE[0] <= value / factor <= PLAUSIBLE[1]
+    ]
+
+
+def _shared(run: Run) -> Iterator[tuple[float, str]]:
+    """Tokens of all GPUs given as those of one, and by how much that raises the share."""
     if run.per_gpu:
         yield run.gpus, f"tokens/s are of all {run.gpus:,} GPUs, not of one"
-    elif run.gpus == 1:
-        for nodes in (1, 2, 8, 32, 128):
-            yield 8 * nodes, f"tokens/s are of about {8 * nodes:,} GPUs"
+
+
+def _counted(run: Run) -> Iterator[tuple[float, str]]:
+    """Tokens of whole nodes, where one GPU was named."""
+    for nodes in (1, 2, 8, 32, 128) if run.gpus == 1 else ():
+        yield 8 * nodes, f"tokens/s are of about {8 * nodes:,} GPUs"
 
 
 def _misplaced(peak: Peak) -> Iterator[tuple[float, str]]:
@@ -206,9 +210,10 @@ def _misplaced(peak: Peak) -> Iterator[tuple[float, str]]:
         yield device.peak[peak.rate] / peak.flops_per_second, f"the card is {device.id}"
 
 
-def _larger(peak: Peak) -> list[Device]:
-    """Devices of the catalogue with a larger peak of the rate, the nearest first."""
-    from roofline.catalogue import devices
+def _larger(peak: Peak) -> list[Sheet]:
+    """Devices with a larger peak of the rate whose short names stand for them, the nearest first."""
+    from roofline.catalogue import device_sheets
 
-    found = [each for each in devices() if each.peak.get(peak.rate, 0) > peak.flops_per_second]
-    return sorted(found, key=lambda each: each.peak[peak.rate])[:3]
+    found = [each for each in device_sheets() if each.default_for and each.peak.get(peak.rate, 0) > 0]
+    larger = [each for each in found if each.peak[peak.rate] > peak.flops_per_second]
+    return sorted(larger, key=lambda each: each.peak[peak.rate])
