@@ -17,6 +17,7 @@ from roofline.units import percent, si, significant
 PLAUSIBLE = (0.08, 0.8)  # what training runs report of a dense peak
 TOO_LOW = 0.02
 _SPARSE = "-sparse"
+_TRAINED_IN = ("bf", "fp", "tf", "mxfp", "nvfp")  # rates that GEMMs of training run at
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,16 +205,17 @@ def _misplaced(peak: Peak) -> Iterator[tuple[float, str]]:
     if peak.device is None:
         return
     for rate, other in sorted(peak.device.peak.items(), key=lambda each: each[1]):
-        if not rate.endswith("-vector"):
+        if rate.startswith(_TRAINED_IN) and not rate.endswith("-vector"):
             yield other / peak.flops_per_second, f"the run is at the {rate} rate"
     for device in _larger(peak):
         yield device.peak[peak.rate] / peak.flops_per_second, f"the card is {device.id}"
 
 
 def _larger(peak: Peak) -> list[Sheet]:
-    """Devices with a larger peak of the rate whose short names stand for them, the nearest first."""
+    """Devices of the vendor with a larger peak of the rate, whose short names stand for them, the nearest first."""
     from roofline.catalogue import device_sheets
 
-    found = [each for each in device_sheets() if each.default_for and each.peak.get(peak.rate, 0) > 0]
-    larger = [each for each in found if each.peak[peak.rate] > peak.flops_per_second]
+    vendor = peak.device.vendor if peak.device else ""
+    found = [each for each in device_sheets() if each.default_for and each.vendor == vendor]
+    larger = [each for each in found if each.peak.get(peak.rate, 0) > peak.flops_per_second]
     return sorted(larger, key=lambda each: each.peak[peak.rate])
