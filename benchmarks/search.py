@@ -9,12 +9,12 @@ from roofline.training.plan import Cluster, Plan
 from roofline.training.search import search
 from roofline.training.train import Setting
 
-CASES = ((1024, 4096, 8192), (2048, 8192, 16384), (8192, 32768, 32768), (16384, 65536, 65536))
+CASES = ((1024, 4096, 8192), (3840, 15360, 8192), (5760, 46080, 16384))
 
 
 def main() -> None:
     """Plans looked at, and seconds."""
-    model = rl.Model.load("llama-3.1-405b")
+    model = rl.Model.load("llama-3.1-70b")
     cluster = Cluster(rl.Device.load("h100-sxm"), network=50e9)
     for gpus, sequences, length in CASES:
         start = time.perf_counter()

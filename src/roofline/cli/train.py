@@ -227,12 +227,15 @@ def _batches(sequences: int, dp: int, pp: int, micro: int | None, times: int | N
     """Micro-batch and accumulation, of which one follows from the other."""
     each, rest = divmod(sequences, dp)
     if rest or not each:
-        raise ShardError(f"The {sequences:,} sequences of the global batch do not divide over dp {dp}.")
+        raise ShardError(
+            f"The {sequences:,} sequences of the global batch do not divide over dp {dp}. Make it a multiple of {dp} "
+            "sequences."
+        )
     if micro is None and times is None:
-        micro, times = (1, each) if pp > 1 else (each, 1)
-    if micro is None:
-        assert times is not None
-        micro = max(each // times, 1)
-    if times is None:
-        times = max(each // micro, 1)
-    return micro, times
+        return (1, each) if pp > 1 else (each, 1)
+    given, name = (times, "--accumulate") if micro is None else (micro, "--micro-batch")
+    assert given is not None
+    if each % given:
+        raise ShardError(f"{name} {given} does not divide the {each:,} sequences of each data-parallel rank.")
+    other = each // given
+    return (other, given) if micro is None else (given, other if times is None else times)
