@@ -162,7 +162,7 @@ def _assumptions(answer: Answer) -> Iterator[str]:
         "" if not recipe.flash else "; FlashAttention makes its scores again, 2.5 times the forward"
     )
     if recipe.lora or recipe.frozen:
-        yield "Frozen weights have no gradient, no optimizer state, and no traffic"
+        yield "Frozen weights have no gradient and no optimizer state"
     yield (
         f"{recipe.optimizer} {'fused' if recipe.fused else 'one tensor pass after another'}: "
         f"{significant(float(cast(float, recipe.update_bytes)))} bytes moved a parameter; {recipe.state_bytes} bytes "
@@ -170,6 +170,8 @@ def _assumptions(answer: Answer) -> Iterator[str]:
     )
     if plan.tp > 1:
         yield "Tensor-parallel collectives stand on the critical path: nothing overlaps them"
+    if answer.traffic:
+        yield "Bytes are those of rings; a switch that reduces in the network, or compression, can send less"
     if plan.pp != 1:
         yield "The slowest stage sets the pipeline's pace: its layers and the busier end of the model"
     if plan.zero in (2, 3) and plan.accumulate != 1:
