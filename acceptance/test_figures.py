@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 TESTS = Path(__file__).parents[1] / "tests" / "golden"
-BUILT = re.compile(r"[RGEDK]\d+|Q([1-9]|1\d|2[0-5]|3[1-3])")
+BUILT = re.compile(r"[RGEDKMC]\d+|Q([1-9]|1\d|2[0-5]|3[1-3])")
 
 
 def rows(folder: Path) -> dict[str, dict[str, str]]:
@@ -27,7 +27,7 @@ def test_every_row_of_a_built_subject_has_a_test(folder):
     assert missing == []
 
 
-@pytest.mark.parametrize("section", ["ridge", "decode", "bound", "prefill"])
+@pytest.mark.parametrize("section", ["ridge", "decode", "bound", "prefill", "mfu"])
 def test_the_copies_agree(folder, section):
     """Value and tolerance of a row in the tests are those of the file, in its unit."""
     import tomllib

@@ -53,6 +53,12 @@ def all_to_all(bytes: Num, ranks: Num, *, link: str = "link") -> Work:
     return _collective("all-to-all", bytes, ranks, _share(bytes, ranks), ranks - 1, 2 * bytes, link)
 
 
+@op("broadcast")
+def broadcast(bytes: Num, ranks: Num, *, link: str = "link") -> Work:
+    """Every rank ends with one rank's buffer: in a chain each but the last sends all of it on."""
+    return _collective("broadcast", bytes, ranks, bytes * minimum(ranks - 1, 1), ranks - 1, bytes, link)
+
+
 @op("send")
 def send(bytes: Num, *, link: str = "link") -> Work:
     """One rank sends `bytes` to another."""

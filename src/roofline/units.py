@@ -36,6 +36,7 @@ _ALIASES = {
 _QUANTITY = re.compile(r"\s*[+-]?(\d|\.\d|nan|inf)[\w.+-]{0,40}\s*[\w/µμ]{0,16}\s*\Z", re.IGNORECASE)
 _COUNT = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]i|[kmgbt]?)", re.ASCII | re.IGNORECASE)
 _GROUPED = re.compile(r"(?<![\d.])\d{1,3}(,\d{3})+(?!\d)")
+_AMOUNT = re.compile(r"(\d{1,30}(?:\.\d{0,30})?(?:e[+-]?\d{1,2})?)\s*([kmgt]?)", re.ASCII | re.IGNORECASE)
 _WHOLE = {"ki": KIB, "mi": MIB, "gi": GIB, "ti": 1 << 40}
 _BINARY = {"": 1, "k": KIB, "m": MIB, "g": GIB, **_WHOLE}
 _DECIMAL = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "b": 10**9, "t": 10**12, **_WHOLE}
@@ -71,6 +72,21 @@ def length(text: str) -> int:
 def count(text: str) -> int:
     """Any other count; `4M` is four million. Raises BadValue."""
     return _counted(text, _DECIMAL, "a count", "as 64 or 4M")
+
+
+def amount(text: str) -> float:
+    """Any number above zero, as a rate in tokens/s is: `72018`, `238.3k`, `1.5e6`. Raises BadValue."""
+    match = _AMOUNT.fullmatch(_ungrouped(text.strip()))
+    value = float(match[1]) * _DECIMAL[match[2].lower()] if match else 0.0
+    if not 0 < value < math.inf:
+        raise BadValue(f"{shown(text)} is not a number above zero. Write it as 72018, 238.3k or 1.5e6.")
+    return value
+
+
+def seconds(text: str) -> float:
+    """A time [s]: `3.64s`, `650 ms`, or a number of seconds. Raises BadValue."""
+    bare = _AMOUNT.fullmatch(text.strip())
+    return amount(text) if bare and not bare[2] else quantity(text, "s")
 
 
 def _ungrouped(text: str) -> str:

@@ -28,6 +28,7 @@ SUBJECTS: Mapping[str, str] = {
     "all-gather": WIRE,
     "reduce-scatter": WIRE,
     "all-to-all": WIRE,
+    "broadcast": WIRE,
     "send": WIRE,
 }
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from roofline.model import Model
 
 
-def _option(convert: Callable[[str, str], Any]) -> Parameter:
+def option(convert: Callable[[str, str], Any]) -> Parameter:
     """An option of one word; `convert(option, word)` raises BadValue, which then names the option."""
 
     def converted(_: Any, tokens: Sequence[Token]) -> Any:
@@ -38,7 +38,7 @@ def _option(convert: Callable[[str, str], Any]) -> Parameter:
 
 def _sized(parse: Callable[[str], int], least: int, most: int = MOST) -> Parameter:
     """An option that is a size in a range."""
-    return _option(lambda name, text: size(name, parse(text), least, most))
+    return option(lambda name, text: size(name, parse(text), least, most))
 
 
 _LEAST_SHARE = 0.01
@@ -65,7 +65,7 @@ Sequences = Annotated[int, _sized(units.count, 1)]
 Tokens = Annotated[int, _sized(units.length, 1)]
 Context = Annotated[int, _sized(units.length, 0)]
 Ranks = Annotated[int, _sized(units.count, 1, MOST_RANKS)]
-Bytes = Annotated[int, _option(lambda _, text: int(units.quantity(text, "B")))]
+Bytes = Annotated[int, option(lambda _, text: int(units.quantity(text, "B")))]
 Workers = Annotated[int, _sized(units.count, 1, 512)]
 
 

@@ -41,7 +41,8 @@ _KIND_OF: Mapping[str, str] = {
     "convolution": "convolution",
     "scan": "convolution",
     **dict.fromkeys(
-        ("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "send", "communication"), "communication"
+        ("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "broadcast", "send", "communication"),
+        "communication",
     ),
     "embedding": "copy",
     "copy": "copy",

@@ -8,6 +8,7 @@ import msgspec
 
 from roofline.device import Conflict
 from roofline.model import Parameters
+from roofline.show.training_schema import CollectiveRecord, MfuRecord, SearchRecord, TrainRecord
 
 Resource = Literal["compute", "memory", "link", "launch"]
 
@@ -569,6 +570,10 @@ SCHEMAS: dict[str, type[msgspec.Struct]] = {
     "models-1": ModelsRecord,
     "devices-1": DevicesRecord,
     "diagnosis-1": DiagnosisRecord,
+    "mfu-1": MfuRecord,
+    "collective-1": CollectiveRecord,
+    "train-1": TrainRecord,
+    "search-1": SearchRecord,
 }
 
 

@@ -1,0 +1,66 @@
+"""Options of the training commands: rates, times, shares, recomputation; each error names the option."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from roofline import units
+from roofline.cli.options import option
+from roofline.errors import BadValue, shown
+from roofline.shard import MOST_RANKS
+from roofline.training.recipe import Recipe, Recompute
+from roofline.workload import Precision, size
+
+MOST_GPUS = 1 << 24
+
+
+def _count(least: int, most: int) -> Parameter:
+    return option(lambda name, text: size(name, units.count(text), least, most))
+
+
+def _share(name: str, text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= 1:
+        raise BadValue(f"{name}: {shown(text)} is no share. Write a number from 0 to 1, as 0.05.")
+    return value
+
+
+def _bytes(text: str) -> float:
+    """A size [byte]: `14GB`, `1GiB`, or a number of bytes."""
+    return units.amount(text) if text[-1:].isdecimal() else units.quantity(text, "B")
+
+
+Amount = Annotated[float, option(lambda _, text: units.amount(text))]
+Seconds = Annotated[float, option(lambda _, text: units.seconds(text))]
+Share = Annotated[float, option(_share)]
+Peak = Annotated[float, option(lambda _, text: units.quantity(text, "FLOP/s"))]
+Bandwidth = Annotated[float, option(lambda _, text: units.quantity(text, "B/s"))]
+Bytes = Annotated[float, option(lambda _, text: _bytes(text))]
+Parameters = Annotated[int, _count(1, 1 << 60)]
+Gpus = Annotated[int, _count(1, MOST_GPUS)]
+Batch = Annotated[int, _count(1, 1 << 60)]
+Layers = Annotated[int, _count(1, MOST_RANKS * 4)]
+Some = Annotated[int, _count(1, 1 << 40)]
+Stage = Annotated[int, _count(0, 1 << 40)]
+Length = Annotated[int, option(lambda name, text: size(name, units.length(text), 1))]
+Recomputed = Annotated[str, option(lambda _, text: Recompute.named(text).word)]
+
+
+def recipe_of(
+    rate: str, recompute: str | None, lora: int | None, freeze: str | None, documents: int | None, **more: Any
+) -> Recipe:
+    """The Recipe that these options describe."""
+    parts = frozenset(each.strip() for each in freeze.split(",")) if freeze is not None else frozenset[str]()
+    return Recipe(
+        Precision(compute=rate),
+        recompute=Recompute.named(recompute or "none"),
+        lora=lora or 0,
+        frozen=parts,
+        documents=documents,
+        **more,
+    )

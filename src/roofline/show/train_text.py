@@ -1,0 +1,236 @@
+"""A training step, and a search over plans, for the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+from rich.console import Group, RenderableType
+
+from roofline.bound import VERDICTS, bound
+from roofline.num import Num
+from roofline.show.terminal import bullets, table, text
+from roofline.show.training_record import link_of
+from roofline.show.training_text import lines_of
+from roofline.training.answer import Answer
+from roofline.training.memory import Footprint
+from roofline.training.plan import Plan
+from roofline.training.search import Found
+from roofline.training.step import FORWARD, INPUTS, RECOMPUTED, UPDATE, WEIGHTS
+from roofline.units import GIB, column, gib, percent, scale, si, significant
+
+_STAGES = {
+    FORWARD: "forward",
+    RECOMPUTED: "recomputed",
+    INPUTS: "backward, inputs (dX)",
+    WEIGHTS: "backward, weights (dW)",
+    UPDATE: "update",
+}
+_SHOWN = ("6n", "palm", "exact", "hfu-exact")
+
+
+def _f(n: Num | None) -> float:
+    return float(cast(float, n))
+
+
+def train_text(answer: Answer) -> RenderableType:
+    """The step's times, stages, traffic, memory, knobs and assumptions."""
+    return Group(
+        text(_title(answer), "bold"),
+        text(),
+        text(_verdict(answer)),
+        text(),
+        _times(answer),
+        text(),
+        _stages(answer),
+        text(),
+        *_traffic(answer),
+        *_memory(answer.step.footprint),
+        text(),
+        *_knobs(answer),
+        text(),
+        text("Assumptions", "bold dim"),
+        bullets(answer.assumptions),
+    )
+
+
+def plan_words(plan: Plan) -> str:
+    """A plan in one line."""
+    sizes = {"dp": plan.dp, "tp": plan.tp, "pp": plan.pp, "cp": plan.cp, "ep": plan.ep}
+    words = [f"{name} {int(_f(n))}" for name, n in sizes.items() if name == "dp" or n != 1]
+    words += [f"zero {int(_f(plan.zero))}"] if plan.zero else []
+    words += [f"micro-batch {int(_f(plan.micro_batch))} x {int(_f(plan.accumulate))}"]
+    words += [f"{int(_f(plan.chunks))} chunks"] if plan.chunks != 1 else []
+    return ", ".join(words)
+
+
+def _title(answer: Answer) -> str:
+    setting = answer.setting
+    what = f"{setting.model.name} on {answer.gpus:,} x {setting.cluster.device.name}"
+    return f"{what}: {answer.tokens:,} tokens a step in sequences of {setting.length:,}; {plan_words(setting.plan)}"
+
+
+def _verdict(answer: Answer) -> str:
+    """What most of the bound goes to."""
+    step = answer.step
+    spent = {"compute": 0.0, "memory": 0.0, "link": 0.0, "launch": 0.0}
+    for call in step.calls:
+        known = set(call.work.cost.links) <= {each.name for each in step.device.links}
+        if known:
+            found = bound(call.work.cost, step.device)
+            spent[found.by] += _f(call.calls * found.seconds)
+    spent["link"] += (1 - _f(answer.setting.overlap)) * _f(step.flow_seconds)
+    bubble = _f(step.bubble(step.times))
+    by = max(spent, key=lambda each: spent[each])
+    share = spent[by] / (sum(spent.values()) + bubble)
+    waits = f"; the pipeline waits {percent(_f(step.bubble_share))} of it" if bubble else ""
+    exposed = percent(answer.share_of_step)
+    return f"{VERDICTS[by]}: {percent(share)} of the step{waits}; {exposed} is exposed communication."
+
+
+def _times(answer: Answer) -> RenderableType:
+    step = answer.step
+    rows: list[tuple[str, float, str]] = [
+        ("bound", _f(step.bound_seconds), "kernels one after another, other traffic beside"),
+        ("floor", _f(step.floor_seconds), "perfect overlap, no bubble"),
+        ("no overlap", _f(step.no_overlap_seconds), "all traffic after the compute"),
+    ]
+    if answer.measured is not None:
+        rows.insert(0, ("measured", answer.seconds, "as given, with the traffic added"))
+    elif answer.setting.efficiency is not None or answer.setting.overlap:
+        rows.insert(0, ("derated", answer.seconds, "at the efficiency and overlap asked for"))
+    lines = [
+        (name, f"{si(seconds, 's')}  {significant(answer.tokens / seconds, 4)} tokens/s", meaning)
+        for name, seconds, meaning in rows
+    ]
+    used = {each.convention.name: each for each in answer.utilisation.conventions}
+    shares = [f"{name} {percent(_f(used[name].value), 3)}" for name in _SHOWN if isinstance(used[name].value, float)]
+    lines.append(("MFU, HFU", percent(_f(used["6n"].value), 3), f"of the time on top: {', '.join(shares)}"))
+    if answer.days is not None:
+        hours = f"{significant(_f(answer.gpu_hours), 4)} GPU-hours for {_f(answer.budget):,.0f} tokens"
+        lines.append(("run", f"{significant(answer.days, 4)} days", hours))
+    return lines_of(lines)
+
+
+def _stages(answer: Answer) -> RenderableType:
+    """The rank's ledger, summed by what the kernels are for."""
+    step = answer.step
+    found: list[tuple[str, float, float, float]] = []
+    for stage, name in _STAGES.items():
+        calls = [call for call in step.calls if call.stage == stage]
+        if calls:
+            flops = sum(_f(call.calls * call.work.flops) for call in calls)
+            moved = sum(_f(call.calls * call.work.bytes) for call in calls)
+            seconds = sum(_f(call.calls * step.seconds_of(call.work)) for call in calls)
+            found.append((name, flops, moved, seconds))
+    flop, byte = sum(each[1] for each in found), sum(each[2] for each in found)
+    time = sum(each[3] for each in found)
+    (flop_scale, flop_unit), (byte_scale, byte_unit) = scale(flop, "FLOP"), scale(byte, "B")
+    time_scale, time_unit = scale(time, "s")
+    heads = [("one rank's step", "left"), (flop_unit, "right"), (byte_unit, "right"), ("FLOP/B", "right")]
+    heads += [(f"bound {time_unit}", "right"), ("share", "right")]
+    cells = [
+        [each[0] for each in found],
+        column([each[1] for each in found], flop_scale, 5),
+        column([each[2] for each in found], byte_scale, 5),
+        [significant(each[1] / each[2]) if each[2] else "0" for each in found],
+        column([each[3] for each in found], time_scale, 5),
+        [percent(each[3] / time) for each in found],
+    ]
+    return table(heads, [list(row) for row in zip(*cells, strict=True)])
+
+
+def _traffic(answer: Answer) -> list[RenderableType]:
+    """What a rank sends, by kind."""
+    if not answer.traffic:
+        return []
+    heads = [("sent by a rank", "left"), ("kind", "left"), ("ranks", "right"), ("link", "left"), ("bytes", "right")]
+    heads += [("time", "right"), ("exposed", "right")]
+    rows: list[list[str]] = []
+    for flow in answer.traffic:
+        seconds = None if flow.seconds is None else _f(flow.seconds)
+        waits = None if seconds is None else seconds * (1 - _f(answer.setting.overlap) if flow.overlaps else 1)
+        rows.append(
+            [
+                flow.what,
+                flow.kind,
+                f"{int(_f(flow.ranks)):,}",
+                link_of(flow),
+                si(_f(flow.sent), "B"),
+                "unknown" if seconds is None else si(seconds, "s"),
+                "unknown" if waits is None else si(waits, "s"),
+            ]
+        )
+    said = (
+        f"Communication: {si(answer.exposed_seconds, 's')} exposed, {percent(answer.share, 4)} of the rest of the step"
+    )
+    return [table(heads, rows), text(), text(f"{said}, {percent(answer.share_of_step, 4)} of the whole."), text()]
+
+
+def _memory(held: Footprint) -> list[RenderableType]:
+    parts = {
+        "weights": held.weight_bytes,
+        "gradients": held.gradient_bytes,
+        "optimizer": held.optimizer_bytes,
+        "activations": held.activation_bytes,
+        "logits": held.logit_bytes,
+    }
+    listed = ", ".join(f"{name} {gib(_f(size))}" for name, size in parts.items() if _f(size))
+    if held.capacity_bytes is None or held.available_bytes is None:
+        return [text(f"Memory: {gib(_f(held.total_bytes))}: {listed}. The capacity is unknown.")]
+    of = f"{gib(_f(held.total_bytes))} of {gib(held.available_bytes)}: {listed}."
+    head = text(f"Fits: {of}") if held.fits else text(f"Does not fit: {of}", "bold red")
+    most = int(_f(held.largest_micro_batch))
+    return [head, text(f"Largest micro-batch: {most:,}." if most else "No micro-batch fits.")]
+
+
+def _knobs(answer: Answer) -> list[RenderableType]:
+    found = [each for each in answer.knobs if abs(each.saves) > 1 / 2000]
+    if not found:
+        return []
+    rows = [[each.change, si(each.seconds, "s"), percent(each.saves, 3)] for each in found]
+    return [table([("what would change it", "left"), ("step", "right"), ("saves a token", "right")], rows)]
+
+
+def search_text(found: Found, answer: Answer | None) -> RenderableType:
+    """The best plans, why each, why not the others, and the best in full."""
+    head = text(f"{found.looked_at:,} plans divide, {found.fitting:,} of them fit.", "bold")
+    refused = [f"{n:,} x {reason}" if n > 1 else reason for reason, n in found.refused]
+    blocks: list[RenderableType] = [head, text()]
+    if found.pareto:
+        blocks += [_candidates(found), text(), text("Why", "bold dim"), bullets(_whys(found)), text()]
+    if refused:
+        blocks += [text("Not possible", "bold dim"), bullets(refused), text()]
+    if answer is not None:
+        blocks.append(train_text(answer))
+    return Group(*blocks)
+
+
+def _candidates(found: Found) -> RenderableType:
+    heads = [(name, "right") for name in ("", "dp", "tp", "pp", "cp", "ep", "zero", "batch", "chunks")]
+    heads += [("recompute", "left"), ("step", "right"), ("memory", "right"), ("bubble", "right"), ("exposed", "right")]
+    rows: list[list[str]] = []
+    for i, each in enumerate(found.pareto, 1):
+        plan = each.plan
+        sizes = [str(n) for n in (plan.dp, plan.tp, plan.pp, plan.cp, plan.ep, plan.zero)]
+        rows.append(
+            [
+                str(i),
+                *sizes,
+                f"{plan.micro_batch}x{plan.accumulate}",
+                str(plan.chunks),
+                each.recompute,
+                si(each.seconds, "s"),
+                f"{each.memory_bytes / GIB:.1f} GiB",
+                percent(each.bubble_share) if each.bubble_share else "",
+                percent(each.exposed_seconds / each.seconds),
+            ]
+        )
+    return table(heads, rows, shrinks=8)
+
+
+_TOLD = 4
+
+
+def _whys(found: Found) -> Sequence[str]:
+    return [f"{i}: {each.why}" for i, each in enumerate(found.pareto[:_TOLD], 1)]

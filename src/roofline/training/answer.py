@@ -1,0 +1,187 @@
+"""What a step means for a run: tokens a second, utilisation, days for a budget, and which knob moves it most."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple, cast
+
+from roofline.training.flows import Flow
+from roofline.training.plan import Cluster
+from roofline.training.recipe import Recompute
+from roofline.training.train import Setting, Step, step
+from roofline.training.utilisation import Mfu, Peak, Run, mfu
+from roofline.units import percent, significant
+
+MORE = 1.1  # how much more of a supply the sensitivity gives
+
+
+class Knob(NamedTuple):
+    """One change, the step's time with it, and the share of the time for a token that it saves."""
+
+    change: str
+    seconds: float
+    saves: float
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A step of single numbers, with the time measured where there is one, and the tokens of a whole run.
+
+    `notes` say what was taken for something else; `measured` is the time of one optimizer step without the traffic
+    that is asked about [s].
+    """
+
+    step: Step
+    gpus: int
+    measured: float | None = None
+    budget: int | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def setting(self) -> Setting:
+        """What was trained, on what, how."""
+        return self.step.setting
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of a step."""
+        return int(cast(int, self.setting.tokens))
+
+    @cached_property
+    def seconds(self) -> float:
+        """The step: as measured and with the traffic added, or as the model has it [s]."""
+        if self.measured is not None:
+            return self.measured + self.exposed_seconds
+        return float(cast(float, self.step.seconds))
+
+    @cached_property
+    def exposed_seconds(self) -> float:
+        """Communication beside no compute; where the compute is measured, tensor parallelism is in it [s]."""
+        if self.measured is not None:
+            return float(cast(float, (1 - self.setting.overlap) * self.step.flow_seconds))
+        return float(cast(float, self.step.exposed_seconds))
+
+    @property
+    def traffic(self) -> tuple[Flow, ...]:
+        """Everything that a rank sends, by kind; tensor parallelism first."""
+        tensor = self.step.tensor
+        return (*(() if tensor is None else (tensor,)), *self.step.flows)
+
+    @property
+    def share(self) -> float:
+        """Exposed communication over the rest of the step."""
+        rest = self.seconds - self.exposed_seconds
+        return self.exposed_seconds / rest
+
+    @property
+    def share_of_step(self) -> float:
+        """Exposed communication over the whole step, which it makes longer."""
+        return self.exposed_seconds / self.seconds
+
+    @property
+    def tokens_per_second(self) -> float:
+        """Of all GPUs together."""
+        return self.tokens / self.seconds
+
+    @cached_property
+    def days(self) -> float | None:
+        """Days for the budget, without failures."""
+        return None if self.budget is None else self.budget / self.tokens_per_second / 86_400
+
+    @cached_property
+    def gpu_hours(self) -> float | None:
+        """GPU-hours for the budget."""
+        return None if self.days is None else self.days * 24 * self.gpus
+
+    @cached_property
+    def utilisation(self) -> Mfu:
+        """MFU and HFU at this step's time."""
+        setting, recipe = self.setting, self.setting.recipe
+        peak = Peak.of(setting.cluster.device, recipe.precision.compute)
+        run = Run(self.tokens_per_second, self.gpus)
+        return mfu(setting.model, peak, run, sequence=setting.length, recipe=recipe, recompute=recipe.recompute)
+
+    @cached_property
+    def knobs(self) -> tuple[Knob, ...]:
+        """What a tenth more of each supply, and each choice, would save, most first."""
+        now = float(cast(float, self.step.seconds)) / self.tokens
+        found: list[Knob] = []
+        for change, setting in _changes(self.setting):
+            seconds = float(cast(float, step(setting).seconds))
+            found.append(Knob(change, seconds, 1 - seconds / cast(float, setting.tokens) / now))
+        return tuple(sorted(found, key=lambda each: -each.saves))
+
+    @cached_property
+    def assumptions(self) -> tuple[str, ...]:
+        """What the numbers take for granted, in sentences."""
+        return tuple(_assumptions(self))
+
+
+def _changes(setting: Setting) -> Iterator[tuple[str, Setting]]:
+    """Settings beside this one, each with one thing changed."""
+    cluster, device, plan = setting.cluster, setting.cluster.device, setting.plan
+    more = percent(MORE - 1)
+
+    def on(changed: Cluster) -> Setting:
+        return replace(setting, cluster=changed)
+
+    rate = setting.recipe.precision.compute
+    peak = {**device.peak, rate: device.peak[rate] * MORE}
+    yield f"{more} more {rate} peak", on(replace(cluster, device=replace(device, peak=peak)))
+    yield (
+        f"{more} more memory bandwidth",
+        on(replace(cluster, device=replace(device, bandwidth=device.bandwidth * MORE))),
+    )
+    if cluster.near is not None:
+        yield f"{more} more scale-up bandwidth", on(replace(cluster, busbw=cluster.near * MORE))
+    if cluster.network is not None:
+        yield f"{more} more network bandwidth", on(replace(cluster, network=cluster.network * MORE))
+    if setting.overlap != 1:
+        yield "all that can overlap does", replace(setting, overlap=1.0)
+    if setting.recipe.recompute.word != "none":
+        yield "no recomputation", replace(setting, recipe=replace(setting.recipe, recompute=Recompute()))
+    if plan.pp != 1 and plan.schedule != "zero-bubble":
+        yield "a zero-bubble schedule", replace(setting, plan=replace(plan, schedule="zero-bubble"))
+    yield "twice the micro-batches a step", replace(setting, plan=replace(plan, accumulate=2 * plan.accumulate))
+
+
+def _assumptions(answer: Answer) -> Iterator[str]:
+    setting = answer.setting
+    plan, recipe, cluster = setting.plan, setting.recipe, setting.cluster
+    yield from answer.notes
+    yield from (*cluster.device.assumptions, *setting.model.assumptions)
+    if cluster.domain is None and plan.ranks != 1:
+        yield "How many devices the link joins is not in the device's file: all ranks are taken as on it (--per-node)"
+    unknown = [each.kind for each in answer.step.flows if each.seconds is None]
+    if unknown:
+        yield (
+            f"The network between nodes is not known (--network-busbw): {', '.join(dict.fromkeys(unknown))} traffic "
+            "takes no time here, and every time is a lower bound"
+        )
+    yield "Bounds: each kernel at datasheet peak or bandwidth, one after another, no launch or link latency"
+    yield "Backward: two GEMMs for each forward one" + (
+        "" if not recipe.flash else "; FlashAttention makes its scores again, 2.5 times the forward"
+    )
+    if recipe.lora or recipe.frozen:
+        yield "Frozen weights have no gradient and no optimizer state"
+    yield (
+        f"{recipe.optimizer} {'fused' if recipe.fused else 'one tensor pass after another'}: "
+        f"{significant(float(cast(float, recipe.update_bytes)))} bytes moved a parameter; {recipe.state_bytes} bytes "
+        f"of state, gradients in {recipe.gradients}"
+    )
+    if plan.tp > 1:
+        yield "Tensor-parallel collectives stand on the critical path: nothing overlaps them"
+    if answer.traffic:
+        yield "Bytes are those of rings; a switch that reduces in the network, or compression, can send less"
+    if plan.pp != 1:
+        yield "The slowest stage sets the pipeline's pace: its layers and the busier end of the model"
+    if plan.zero in (2, 3) and plan.accumulate != 1:
+        yield "ZeRO-2 and 3 reduce gradients every micro-batch; ZeRO-3 gathers weights twice every micro-batch"
+    overlap = percent(float(cast(float, setting.overlap)))
+    yield f"{overlap} of the traffic that can overlap with compute does (--overlap); the bound has all of it"
+    yield (
+        f"Memory: {percent(setting.reserve)} of the capacity is kept for fragmentation and libraries (--reserve); "
+        f"activations are what the backward pass reads again, {'with' if setting.dropout else 'without'} dropout masks"
+    )
