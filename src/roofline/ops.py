@@ -163,13 +163,13 @@ def moe(
     return Work("moe", dims, Cost({compute: 2 * rows * n * k}, memory))
 
 
-def _cached(cache: DType, rows: Num, head_dim: Num, value_dim: Num | None, latent: bool) -> Num:
-    """Bytes of K and V of that many rows of one head; where V is a slice of K, of K [byte]."""
+def _stored(each: DType, rows: Num, head_dim: Num, value_dim: Num | None, latent: bool = False) -> Num:
+    """Bytes of K and V (or q and y) of that many rows of one head; where V is a slice of K, of K alone [byte]."""
     if latent:
-        return cache.matrix(rows, head_dim)
+        return each.matrix(rows, head_dim)
     if value_dim is None:
-        return cache.matrix(2 * rows, head_dim)
-    return cache.matrix(rows, head_dim) + cache.matrix(rows, value_dim)
+        return each.matrix(2 * rows, head_dim)
+    return each.matrix(rows, head_dim) + each.matrix(rows, value_dim)
 
 
 @op("attention")
@@ -218,12 +218,12 @@ def attention(
     else:
         raise BadValue(f"A {min(given)} needs causal attention; others are not counted yet. Possible: causal=True.")
     cache, a = dtype(kv), dtype(activations)
-    width = head_dim if value_dim is None else value_dim
-    read = _cached(cache, sequences * seen * kv_heads, head_dim, value_dim, latent)
-    moved = a.matrix(tokens * heads, head_dim) + a.matrix(tokens * heads, width)
+    both = 2 * head_dim if value_dim is None else head_dim + value_dim  # the widths of a pair's two products
+    read = _stored(cache, sequences * seen * kv_heads, head_dim, value_dim, latent)
+    moved = _stored(a, tokens * heads, head_dim, value_dim)
     if role == "kv":
         fresh = tokens * kv_heads if appended else 0
-        memory = {"kv": read, "activations": moved + _cached(cache, fresh, head_dim, value_dim, latent)}
+        memory = {"kv": read, "activations": moved + _stored(cache, fresh, head_dim, value_dim, latent)}
     else:
         memory = {role: moved + read}
     if sinks is not None:
@@ -238,7 +238,7 @@ def attention(
         **({} if value_dim is None else {"value_dim": value_dim}),
         **given,
     }
-    return Work("attention", dims, Cost({compute: 2 * sequences * heads * pairs * (head_dim + width)}, memory))
+    return Work("attention", dims, Cost({compute: 2 * sequences * heads * both * pairs}, memory))
 
 
 @op("attention-math")
