@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import pytest
 
 import roofline as rl
-from family_cases import CASES
+from family_cases import CASES, keys_of
 from roofline import config as configs
 from roofline.errors import ConfigError, RooflineError
 from roofline.families import FAMILIES, family, load_all
@@ -405,3 +405,25 @@ def test_a_second_registration_is_refused():
     with pytest.raises(RooflineError, match="'llama' is registered twice"):
         family("llama")(before["llama"])
     assert before == FAMILIES
+
+
+@pytest.mark.parametrize(
+    ("model_type", "changes", "key"),
+    [
+        ("gpt_neo", {"attention_types": [["odd", 2]]}, "attention_types"),
+        ("gpt_neo", {"attention_types": 5}, "attention_types"),
+        ("gemma4_text", {"num_kv_shared_layers": 4}, "num_kv_shared_layers"),
+        ("mimo_v2_flash", {"layer_types": None}, "layer_types"),
+        ("laguna", {"num_attention_heads_per_layer": [6, 6, 6, 3]}, "num_attention_heads_per_layer"),
+        ("laguna", {"num_attention_heads_per_layer": 3}, "num_attention_heads_per_layer"),
+        ("deepseek_v4", {"o_groups": 7}, "o_groups"),
+        ("llama", {"num_kv_shared_layers": 2}, "num_kv_shared_layers"),
+    ],
+    ids=str,
+)
+def test_what_a_family_of_its_own_layers_does_not_count_is_refused(model_type, changes, key):
+    """The key is named, and no number is given."""
+    case = next(each for each in CASES if each[0] == model_type)
+
+    with pytest.raises(ConfigError, match=key):
+        configs.read({**keys_of(*case), **changes}, "tiny", "config.json")

@@ -205,3 +205,20 @@ def test_every_rank_has_its_part_of_every_expert(moe, h100, tp):
 
     assert matrices(part) * tp == pytest.approx(matrices(whole))
     assert [point.count for point in part if point.name == "moe_all_reduce"] == [4]
+
+
+def test_experts_at_a_width_of_their_own():
+    """Latent experts: 64 into 16, experts of 16 x 8, back to 64; their matrices by hand, and read once each."""
+    from roofline.parts.base import Pass
+    from roofline.parts.moe import Experts
+    from roofline.shard import Axis
+
+    part = Experts(
+        Axis("hidden", 64), Axis("experts", 4), 2, Axis("intermediate", 8), gated=False, latent=Axis("l", 16)
+    )
+    stored = sum(each.parameters for each in part.weights())
+    rows = {each.name: each.work for each in part.kernels(Pass(rl.Workload.decode(100), rl.Precision(), rl.Shard()))}
+
+    assert stored == 4 * 64 + 2 * 64 * 16 + 4 * 2 * 16 * 8
+    assert rows["latent_down"].flops == rows["latent_up"].flops == 2 * 100 * 64 * 16
+    assert rows["experts_up_proj"].flops == rows["experts_down_proj"].flops == 2 * 100 * 2 * 16 * 8
