@@ -208,12 +208,6 @@ def test_biases_of_an_unknown_family_are_counted_where_a_key_says_so(key):
 @pytest.mark.parametrize(
     ("key", "value"),
     [
-        ("num_experts", 8),
-        ("num_local_experts", 8),
-        ("n_routed_experts", 64),
-        ("moe_num_experts", 64),
-        ("kv_lora_rank", 512),
-        ("q_lora_rank", 1536),
         ("linear_num_key_heads", 16),
         ("linear_attn_config", {"num_heads": 32}),
         ("ssm_state_size", 128),
@@ -224,11 +218,11 @@ def test_biases_of_an_unknown_family_are_counted_where_a_key_says_so(key):
         ("rwkv_hidden_size", 64),
         ("is_encoder_decoder", True),
         ("encoder_layers", 12),
-        ("vision_config", {"hidden_size": 1024}),
-        ("audio_config", {"hidden_size": 1024}),
         ("num_kv_shared_layers", 15),
         ("hidden_size_per_layer_input", 256),
         ("add_cross_attention", True),
+        ("zero_expert_num", 2),
+        ("thinker_config", {"text_config": {}}),
         ("layer_types", ["conv", "full_attention", "conv", "full_attention"]),
         ("layer_types", ["linear_attention", "full_attention"] * 2),
     ],
@@ -241,6 +235,109 @@ def test_structures_that_are_not_counted_are_refused(model_type, key, value):
 
     assert key in message
     assert "Possible" in message
+
+
+@pytest.mark.parametrize(
+    "key", ["num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts", "kv_lora_rank", "q_lora_rank"]
+)
+def test_structures_that_a_family_does_not_have_are_refused(key):
+    """A Llama has neither experts nor latent attention: with keys of them it is no Llama."""
+    message = refused(**{key: 8})
+
+    assert key in message
+    assert "model_type 'llama'" in message
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "missing"),
+    [
+        ("num_experts", 8, "num_experts_per_tok"),
+        ("n_routed_experts", 64, "num_experts_per_tok"),
+        ("kv_lora_rank", 512, "qk_rope_head_dim"),
+        ("q_lora_rank", 512, "q_lora_rank"),
+    ],
+)
+def test_structures_of_an_unknown_family_need_all_their_keys(key, value, missing):
+    """No size of experts or latents is filled in."""
+    assert missing in refused(model_type="brand_new", **{key: value})
+
+
+@pytest.mark.parametrize(("model_type", "key"), [("mixtral", "num_local_experts"), ("deepseek_v3", "n_routed_experts")])
+def test_a_family_with_experts_or_latents_is_no_dense_decoder_without_their_keys(model_type, key):
+    """A file that was cut is refused by the key that it lacks."""
+    assert key in refused(model_type=model_type)
+
+
+@pytest.mark.parametrize("part", ["vision", "audio"])
+def test_what_stands_beside_the_text_model_is_named(part):
+    """Not counted, and not left out silently."""
+    model = read(**{f"{part}_config": {"hidden_size": 1024}})
+
+    assert model.parameters().total == PARAMETERS
+    assert any(part in each and "not counted" in each for each in model.assumptions)
+    assert (model.parameters().vision is None) == (part == "vision")
+
+
+def test_a_text_model_inside_a_larger_one():
+    """Its section is read; what it leaves out is its class's default, and the answer says so."""
+    inner = {key: value for key, value in GOOD.items() if key not in ("num_attention_heads", "vocab_size")}
+    model = configs.read({"model_type": "llava", "text_config": inner}, "model", "config.json")
+
+    assert model.parameters().embedding == 32_000 * 64
+    assert any("num_attention_heads 32" in each and "LlamaConfig" in each for each in model.assumptions)
+
+
+@pytest.mark.parametrize("tied", [True, False])
+def test_tying_is_the_larger_models_to_say(tied):
+    """Of two keys the outer one counts."""
+    text = {**GOOD, "tie_word_embeddings": not tied}
+    model = configs.read({"tie_word_embeddings": tied, "text_config": text}, "model", "config.json")
+
+    assert model.tied is tied
+
+
+def test_a_nested_config_that_is_none():
+    """One line with its key."""
+    with pytest.raises(ConfigError, match="text_config"):
+        configs.read({"text_config": [1]}, "model", "config.json")
+
+
+def test_an_unknown_family_with_experts_and_latents_is_read_by_structure():
+    """By the keys alone it has the parameters of the family that has the same; the answer says what was assumed."""
+    keys = {key: value for key, value in GOOD.items() if key != "model_type"}
+    deep = {
+        **{"kv_lora_rank": 16, "q_lora_rank": 20, "qk_nope_head_dim": 8, "qk_rope_head_dim": 4, "v_head_dim": 6},
+        **{"n_routed_experts": 8, "num_experts_per_tok": 2, "moe_intermediate_size": 12, "n_shared_experts": 1},
+        **{"first_k_dense_replace": 1, "num_nextn_predict_layers": 0, "num_key_value_heads": 8},
+    }
+    known, unknown = (
+        configs.read({"model_type": kind, **keys, **deep, "odd_key": 3}, "model", "config.json")
+        for kind in ("deepseek_v3", "brand_new")
+    )
+
+    assert known.parameters() == unknown.parameters()
+    assert known.assumptions == ()
+    assert "experts" in unknown.assumptions[0]
+    assert "latent attention" in unknown.assumptions[0]
+    assert any("odd_key" in each for each in unknown.assumptions)
+
+
+def test_layers_that_predict_further_tokens_stand_apart():
+    """Two norms, a join, a norm, and a layer like the last: in no other count, and named."""
+    deep = {
+        **{"kv_lora_rank": 16, "q_lora_rank": 20, "qk_nope_head_dim": 8, "qk_rope_head_dim": 4, "v_head_dim": 6},
+        **{"n_routed_experts": 8, "num_experts_per_tok": 2, "moe_intermediate_size": 12, "n_shared_experts": 1},
+        **{"first_k_dense_replace": 1, "num_key_value_heads": 8, "model_type": "deepseek_v3"},
+    }
+    without, one, two = (
+        read(num_nextn_predict_layers=count, **{k: v for k, v in deep.items() if k != "x"}) for count in (0, 1, 2)
+    )
+    layer = sum(each.parameters for part in one.blocks[-1].parts for each in part.weights())
+
+    assert without.parameters().total == one.parameters().total == two.parameters().total
+    assert one.parameters().prediction == layer + 3 * 64 + 2 * 64 * 64
+    assert two.parameters().prediction == 2 * layer + 6 * 64 + 4 * 64 * 64
+    assert any("predicts further tokens" in each for each in one.assumptions)
 
 
 @pytest.mark.parametrize("value", [None, 0, False, {}, []], ids=repr)
@@ -591,3 +688,111 @@ def test_any_config_is_a_model_or_a_clear_error(family, gone, likely, changed):
 def test_layers_beyond_reason_are_refused_at_once():
     """A list of a billion layers is no model, and takes no memory to refuse."""
     assert "10,000" in refused(num_hidden_layers=10**9)
+
+
+DEEP = {
+    **{"model_type": "deepseek_v32", "num_key_value_heads": 8, "kv_lora_rank": 16, "q_lora_rank": 20},
+    **{"qk_nope_head_dim": 8, "qk_rope_head_dim": 4, "v_head_dim": 6, "n_routed_experts": 8, "num_experts_per_tok": 2},
+    **{"moe_intermediate_size": 12, "n_shared_experts": 1, "first_k_dense_replace": 1},
+    **{"index_topk": 5, "index_n_heads": 3, "index_head_dim": 8},
+}
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        *("kv_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim", "n_routed_experts"),
+        *("num_experts_per_tok", "index_topk"),
+    ],
+)
+def test_missing_key_of_latents_experts_and_indexer(key):
+    """No size of these is filled in for a file of its own."""
+    keys = {name: value for name, value in DEEP.items() if name != key}
+
+    assert key in refused(**keys)
+
+
+@pytest.mark.parametrize("key", ["first_k_dense_replace", "n_shared_experts", "moe_intermediate_size", "q_lora_rank"])
+def test_documented_default_is_named(key):
+    """What the family's class has for an absent key is counted, and the answer says so with its source."""
+    keys = {name: value for name, value in DEEP.items() if name != key}
+    model = read(**keys)
+
+    assert any(key in each and "DeepseekV32Config of transformers" in each for each in model.assumptions)
+
+
+@pytest.mark.parametrize(
+    ("changes", "word"),
+    [
+        ({"mlp_layer_types": ["dense"]}, "mlp_layer_types"),
+        ({"mlp_layer_types": ["dense", "odd", "sparse", "sparse"]}, "mlp_layer_types"),
+        ({"mlp_only_layers": [9]}, "mlp_only_layers"),
+        ({"mlp_only_layers": "1,x"}, "mlp_only_layers"),
+        ({"moe_layers_enum": "1,22222222222"}, "moe_layers_enum"),
+        ({"moe_layer_freq": [0, 1]}, "moe_layer_freq"),
+        ({"moe_layer_freq": 0}, "moe_layer_freq"),
+        ({"num_experts_per_tok": 9}, "9 experts a token"),
+        ({"num_experts_per_tok": [2, 3, 2, 2]}, "num_experts_per_tok"),
+        ({"moe_intermediate_size": 0}, "moe_intermediate_size"),
+        ({"n_routed_experts": 1 << 40}, "n_routed_experts"),
+        ({"sliding_window_pattern": "GL", "sliding_window": 4}, "sliding_window_pattern"),
+        ({"no_rope_layers": [1, 2, 1, 1]}, "no_rope_layers"),
+        ({"q_lora_rank": None}, "q_lora_rank"),
+    ],
+    ids=str,
+)
+def test_patterns_that_cannot_be(changes, word):
+    """One line that names the key."""
+    assert word in refused(**{**DEEP, **changes})
+
+
+@pytest.mark.parametrize(
+    ("changes", "layers"),
+    [
+        ({}, [1, 2, 3]),
+        ({"first_k_dense_replace": 2}, [2, 3]),
+        ({"mlp_layer_types": ["sparse", "dense", "sparse", "dense"]}, [0, 2]),
+        ({"mlp_only_layers": [2]}, [1, 3]),
+        ({"moe_layers_enum": "1,3"}, [1, 3]),
+        ({"moe_layer_freq": 2}, [2]),
+        ({"moe_layer_freq": [0, 1, 0, 1]}, [1, 3]),
+        ({"moe_layer_end_index": 2}, [1, 2]),
+        ({"moe_layer_end_index": -1}, [1, 2, 3]),
+        ({"decoder_sparse_step": 2}, [1, 3]),
+        ({"first_k_dense_replace": 4}, []),
+        ({"num_experts_per_tok": [2, 2, 2, 2]}, [1, 2, 3]),
+    ],
+    ids=str,
+)
+def test_which_layers_have_experts(changes, layers):
+    """Every key that is there has its say."""
+    model = read(**{**DEEP, **changes})
+
+    assert [
+        index
+        for index in range(4)
+        for block in model.blocks
+        if index in block.layers and any(part.label == "moe" for part in block.parts)
+    ] == layers
+
+
+@pytest.mark.parametrize(
+    ("changes", "limits"),
+    [
+        ({"sliding_window_pattern": 2, "sliding_window": 7}, {7: 2, None: 2}),
+        ({"sliding_window_pattern": "LLG", "sliding_window": 7}, {7: 3, None: 1}),
+        ({"layer_types": ["local", "global", "attention", "local"], "sliding_window": 7}, {7: 2, None: 2}),
+        ({"sliding_window_pattern": 2, "sliding_window": 7, "use_sliding_window": False}, {None: 4}),
+    ],
+    ids=str,
+)
+def test_patterns_of_windows(changes, limits):
+    """Of every so many layers the last sees everything."""
+    assert windows(read(model_type="mistral", **changes)) == limits
+
+
+def test_what_stands_beside_a_text_model_under_other_names_is_named():
+    """Fuyu's image patches have no section of their own: their keys are named."""
+    model = configs.read({"patch_size": 30, "num_channels": 3, "text_config": GOOD}, "model", "config.json")
+
+    assert any("beside the text model" in each and "patch_size" in each for each in model.assumptions)

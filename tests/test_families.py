@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import pytest
 
 import roofline as rl
+from family_cases import CASES, keys_of
 from roofline import config as configs
 from roofline.errors import ConfigError, RooflineError
 from roofline.families import FAMILIES, family, load_all
@@ -41,7 +42,7 @@ OPT = {
     "vocab_size": 50,
     "max_position_embeddings": 32,
 }
-MPT = {"d_model": 24, "n_layers": 3, "n_heads": 4, "vocab_size": 50, "max_seq_len": 32}
+MPT = {"expansion_ratio": 4, "d_model": 24, "n_layers": 3, "n_heads": 4, "vocab_size": 50, "max_seq_len": 32}
 SHAPES = {"gpt2": GPT2, "gpt_neox": NEOX, "opt": OPT, "mpt": MPT}
 SEQUENCES, NEW = 2, 7
 
@@ -124,8 +125,115 @@ def cases() -> list[Any]:
 
 
 def test_every_registered_family_has_a_golden_count():
-    """A new family comes with a count from elsewhere."""
-    assert set(load_all()) == {each.model_type for each in GOLDEN}
+    """A new family comes with a count from elsewhere: here, in golden/families.json, or a published one below."""
+    counted = {each.model_type for each in GOLDEN} | {model_type for model_type, _ in CASES}
+    published = {each["model_type"] for each, _ in PUBLISHED}
+
+    assert set(load_all()) == counted | published | set(SAME)
+
+
+# Other names of a family's text model, which the file of a larger model has, and what it is read as.
+SAME = {
+    "glm4v_moe_text": "glm4_moe",
+    "internlm": "internlm2",
+    "kimi_k2": "deepseek_v3",
+    "qwen2_5_vl": "qwen2",
+    "qwen2_5_vl_text": "qwen2",
+    "qwen2_vl": "qwen2",
+    "qwen2_vl_text": "qwen2",
+    "qwen3_vl_moe_text": "qwen3_moe",
+    "qwen3_vl_text": "qwen3",
+    "step3p5": "step3p7",
+    "step3p7_text": "step3p7",
+}
+# Families whose code is not in transformers: parameters of the published checkpoints.
+PUBLISHED: list[tuple[dict[str, Any], int]] = [
+    (  # internlm/internlm2-7b
+        {
+            **{"model_type": "internlm2", "hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 32},
+            **{"num_attention_heads": 32, "num_key_value_heads": 8, "vocab_size": 92544, "bias": False},
+        },
+        7_737_708_544,
+    ),
+    (  # baichuan-inc/Baichuan2-7B-Base
+        {
+            **{"model_type": "baichuan", "hidden_size": 4096, "intermediate_size": 11008, "num_hidden_layers": 32},
+            **{"num_attention_heads": 32, "vocab_size": 125696, "max_position_embeddings": 4096},
+        },
+        7_505_973_248,
+    ),
+    (  # baichuan-inc/Baichuan2-13B-Base
+        {
+            **{"model_type": "baichuan", "hidden_size": 5120, "intermediate_size": 13696, "num_hidden_layers": 40},
+            **{"num_attention_heads": 40, "vocab_size": 125696, "model_max_length": 4096},
+        },
+        13_896_668_160,
+    ),
+    (  # Qwen/Qwen-7B
+        {
+            **{"model_type": "qwen", "hidden_size": 4096, "intermediate_size": 22016, "num_hidden_layers": 32},
+            **{"num_attention_heads": 32, "vocab_size": 151936, "tie_word_embeddings": False},
+        },
+        7_721_324_544,
+    ),
+    (  # THUDM/chatglm3-6b
+        {
+            **{"model_type": "chatglm", "hidden_size": 4096, "ffn_hidden_size": 13696, "num_layers": 28},
+            **{"num_attention_heads": 32, "multi_query_attention": True, "multi_query_group_num": 2},
+            **{"padded_vocab_size": 65024, "kv_channels": 128, "add_qkv_bias": True, "add_bias_linear": False},
+        },
+        6_243_584_000,
+    ),
+    (  # deepseek-ai/deepseek-moe-16b-base
+        {
+            **{"model_type": "deepseek", "hidden_size": 2048, "intermediate_size": 10944, "num_hidden_layers": 28},
+            **{"moe_intermediate_size": 1408, "num_attention_heads": 16, "num_key_value_heads": 16},
+            **{"n_routed_experts": 64, "n_shared_experts": 2, "num_experts_per_tok": 6, "moe_layer_freq": 1},
+            **{"first_k_dense_replace": 1, "vocab_size": 102400, "tie_word_embeddings": False},
+        },
+        16_375_728_128,
+    ),
+    (  # databricks/dbrx-base
+        {
+            **{"model_type": "dbrx", "d_model": 6144, "n_heads": 48, "n_layers": 40, "vocab_size": 100352},
+            "attn_config": {"kv_n_heads": 8, "clip_qkv": 8, "rope_theta": 500000},
+            "ffn_config": {"ffn_hidden_size": 10752, "moe_num_experts": 16, "moe_top_k": 4},
+        },
+        131_596_523_520,
+    ),
+    (  # the text model of stepfun-ai/Step-3.5-Flash's kin by hand: two layers, one of them with experts
+        {
+            **{"model_type": "step3p7", "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2},
+            **{"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 16, "vocab_size": 100},
+            **{"moe_intermediate_size": 8, "num_experts": 6, "num_experts_per_tok": 2, "share_expert_dim": 8},
+            **{"first_k_dense_replace": 1, "sliding_window": 4, "layer_types": ["full_attention", "sliding_attention"]},
+        },
+        2 * (64 * (4 + 2 + 2 + 4) * 16 + 2 * 16 + 64 * 4 + 2 * 64) + 3 * 64 * 96 + 6 * 64 + 7 * 3 * 64 * 8 + 201 * 64,
+    ),
+]
+
+
+@pytest.mark.parametrize(("keys", "parameters"), PUBLISHED, ids=lambda each: each["model_type"] if each is dict else "")
+def test_published_parameters(keys, parameters):
+    """The checkpoints' own totals."""
+    assert configs.read(keys, "published", "config.json").parameters().total == parameters
+
+
+@pytest.mark.parametrize("name", SAME)
+def test_another_name_is_the_same_family(name):
+    """The text model of a larger model has the counts of the family alone."""
+    keys = {"head_dim": 8, "num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 8}
+    keys |= {"kv_lora_rank": 8, "q_lora_rank": 8, "qk_nope_head_dim": 4, "qk_rope_head_dim": 4, "v_head_dim": 4}
+    deep, routed = SAME[name].startswith("deepseek"), SAME[name] not in ("qwen2", "qwen3", "internlm2")
+    used = {
+        key: value
+        for key, value in keys.items()
+        if key == "head_dim" or ("expert" in key or "moe" in key) * routed or ("lora" in key or "_head_" in key) * deep
+    }
+    both = {**LLAMA, **used, "tie_word_embeddings": False, "attention_bias": False}
+    first, second = (configs.read({**both, "model_type": kind}, "tiny", "config.json") for kind in (name, SAME[name]))
+
+    assert first.parameters() == second.parameters()
 
 
 @pytest.mark.parametrize("golden", cases())
@@ -280,7 +388,6 @@ def test_multi_query_attention_of_mpt_is_not_read_as_multi_head():
         ("mpt", {"attn_config": [1]}, "attn_config"),
         ("mpt", {"attn_config": {"kv_n_heads": 0}}, "kv_n_heads"),
         ("mpt", {"attn_config": {"alibi": False}}, "alibi"),
-        ("phi", {"qk_layernorm": True}, "qk_layernorm"),
         ("gpt2", {"add_cross_attention": True}, "add_cross_attention"),
     ],
     ids=str,
@@ -298,3 +405,25 @@ def test_a_second_registration_is_refused():
     with pytest.raises(RooflineError, match="'llama' is registered twice"):
         family("llama")(before["llama"])
     assert before == FAMILIES
+
+
+@pytest.mark.parametrize(
+    ("model_type", "changes", "key"),
+    [
+        ("gpt_neo", {"attention_types": [["odd", 2]]}, "attention_types"),
+        ("gpt_neo", {"attention_types": 5}, "attention_types"),
+        ("gemma4_text", {"num_kv_shared_layers": 4}, "num_kv_shared_layers"),
+        ("mimo_v2_flash", {"layer_types": None}, "layer_types"),
+        ("laguna", {"num_attention_heads_per_layer": [6, 6, 6, 3]}, "num_attention_heads_per_layer"),
+        ("laguna", {"num_attention_heads_per_layer": 3}, "num_attention_heads_per_layer"),
+        ("deepseek_v4", {"o_groups": 7}, "o_groups"),
+        ("llama", {"num_kv_shared_layers": 2}, "num_kv_shared_layers"),
+    ],
+    ids=str,
+)
+def test_what_a_family_of_its_own_layers_does_not_count_is_refused(model_type, changes, key):
+    """The key is named, and no number is given."""
+    case = next(each for each in CASES if each[0] == model_type)
+
+    with pytest.raises(ConfigError, match=key):
+        configs.read({**keys_of(*case), **changes}, "tiny", "config.json")

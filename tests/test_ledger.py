@@ -138,7 +138,10 @@ def rows_bytes(ledger: rl.Ledger) -> list[int]:
 @pytest.mark.parametrize("model", sorted(MODELS))
 @pytest.mark.parametrize("phase", ["decode", "prefill"])
 def test_arrays_equal_scalars(model, phase):
-    """A ledger over arrays is, element by element, the ledgers of its settings: bit for bit."""
+    """A ledger over arrays is, element by element, the ledgers of its settings: bit for bit.
+
+    To twelve digits where an expectation of experts is in it, which is no polynomial.
+    """
     grid = list(itertools.product([1, 3, 64, 1000], [0, 1, 511, 8192, 100_000]))
     n, context = (np.array(each, dtype=float) for each in zip(*grid, strict=True))
     device = DEVICES["h100-sxm"]
@@ -159,7 +162,9 @@ def test_arrays_equal_scalars(model, phase):
         "of_peak",
     ):
         expected = np.array([getattr(each, name) for each in scalars], dtype=float)
-        assert np.array_equal(np.broadcast_to(getattr(array, name), expected.shape), expected), name
+        found = np.broadcast_to(getattr(array, name), expected.shape)
+        routed = MODELS[model].parameters().experts > 0
+        assert np.allclose(found, expected, rtol=1e-12, atol=0) if routed else np.array_equal(found, expected), name
     assert list(array.bound) == [each.bound for each in scalars]
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 from roofline.device import Topology
 from roofline.dtypes import dtype
+from roofline.num import Num
 from roofline.ops import VECTOR
 from roofline.shard import Shard
 from roofline.units import gib, percent
@@ -38,12 +39,9 @@ def _counting(ledger: Ledger) -> Iterator[str]:
     ops = {point.work.op for point in ledger.kernels}
     if "attention" in ops:
         yield "Attention is tiled, reads K and V once and appends the new ones; its softmax is not counted"
-    windows = {cast(int, point.work.dims["window"]) for point in ledger.kernels if "window" in point.work.dims}
-    if windows:
-        layers = sum(point.count for point in ledger.kernels if "window" in point.work.dims)
-        layers //= len(ledger.workload.groups)
-        sizes = ", ".join(f"{each:,}" for each in sorted(windows))
-        yield f"Attention in {layers} of {ledger.model.layers} layers sees, and caches, the last {sizes} tokens"
+    yield from _limits(ledger)
+    yield from _latents(ledger)
+    yield from _experts(ledger)
     if any(VECTOR in point.work.cost.flops for point in ledger.kernels if point.work.op in ("linear", "attention")):
         yield "Small kernels are folded into those beside them: their FLOPs stay, the residual stream is still moved"
     elif "norm" in ops:
@@ -56,6 +54,62 @@ def _counting(ledger: Ledger) -> Iterator[str]:
         )
     if any(rows.phase == "decode" and isinstance(rows.new, int) and rows.new > 1 for rows in ledger.workload.groups):
         yield "tokens/s count every new token of a sequence: of drafts, those that are accepted are fewer"
+
+
+_SEES = {
+    "window": "sees, and caches, the last {} tokens",
+    "chunk": "sees its own chunk of {} tokens, and caches no more",
+    "stride": "sees one cached entry for each {} tokens before them",
+    "selected": (
+        "reads the best {} of what an indexer scores; several new tokens are taken to share them where they can; the "
+        "indexer's cache has the format of the KV cache"
+    ),
+}
+
+
+def _limits(ledger: Ledger) -> Iterator[str]:
+    """In how many layers a query sees less than everything."""
+    for limit, sees in _SEES.items():
+        points = [
+            point for point in ledger.kernels if limit in point.work.dims and point.work.dims.get("value_dim") != 0
+        ]
+        if points:
+            layers = sum(point.count for point in points) // len(ledger.workload.groups)
+            sizes = ", ".join(f"{each:,}" for each in sorted({cast(int, point.work.dims[limit]) for point in points}))
+            yield f"Attention in {layers} of {ledger.model.layers} layers {sees.format(sizes)}"
+
+
+def _latents(ledger: Ledger) -> Iterator[str]:
+    """Which way latent attention is run."""
+    names = {point.name.removesuffix("_decode").removesuffix("_prefill") for point in ledger.kernels}
+    if "q_absorb" in names:
+        yield "Latent attention of decode rows, and of an indexer's selection, is absorbed: over the cached latents"
+    if "kv_b_proj" in names:
+        yield "Latent attention of prefill rows expands K and V of every position it reads, once a pass"
+
+
+def _experts(ledger: Ledger) -> Iterator[str]:
+    """How many experts the bound takes as read, and why."""
+    routed = [point.work.dims for point in ledger.kernels if point.work.op == "moe"]
+    if not routed:
+        return
+    spread = ledger.workload.spread
+    how = "chosen evenly" if not spread.skew else f"chosen by a power law of exponent {spread.skew:g}"
+    for dims in {(each["experts"], each["top_k"], _plain(each["touched"])): each for each in routed}.values():
+        touched = _plain(dims["touched"])
+        if touched is None:
+            yield f"Experts read a layer follow the tokens, {how}; routing that touches fewer beats the bound"
+            return
+        tokens, experts, top_k = (cast(int, dims[key]) for key in ("tokens", "experts", "top_k"))
+        said = "as asked for" if spread.touched is not None else f"{tokens:,} x {top_k} {how}"
+        yield (
+            f"{touched:,.1f} of {experts:,} experts are read a layer ({said}); routing that touches fewer beats the "
+            f"bound, the floor takes {top_k:,}"
+        )
+
+
+def _plain(value: Num) -> float | None:
+    return value if isinstance(value, (int, float)) else None
 
 
 def _formats(ledger: Ledger, ops: set[str]) -> Iterator[str]:

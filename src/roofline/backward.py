@@ -15,7 +15,7 @@ from roofline.cost import Cost, Work
 from roofline.dtypes import DType
 from roofline.errors import RooflineError
 from roofline.num import Num, exact_div, minimum
-from roofline.ops import attended
+from roofline.pairs import visible
 
 # GEMMs of attention: two forward (q·Kᵀ, p·V), four backward (dV, dp, dq, dK), a fifth where p is made again.
 FORWARD_GEMMS, STORED, FLASH = 2, 4, 5
@@ -187,6 +187,7 @@ def everything_seen(work: Work) -> Work:
     if work.op != "attention":
         return work
     new, context = work.dims["new"], work.dims["context"]
-    pairs, seen = new * (context + new), attended(new, context, work.dims.get("window"))
+    limits = (work.dims.get(name) for name in ("window", "chunk", "stride", "selected"))
+    pairs, (seen, _) = new * (context + new), visible(new, context, *limits)
     flops = {rate: exact_div(each * pairs, seen) for rate, each in work.cost.flops.items()}
     return Work(work.op, work.dims, Cost(flops, work.cost.memory, work.cost.links, work.cost.steps))

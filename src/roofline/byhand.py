@@ -59,11 +59,15 @@ def by_hand(name: str, words: Sequence[str], device: Device) -> ByHand:
 def beside(found: ByHand, device: Device) -> list[ByHand]:
     """Other ways to run the same operation: attention with its scores in memory."""
     work = found.point.work
-    if work.op != "attention" or "window" in work.dims:
+    if work.op != "attention":
         return []
     words = [f"{key}={value}" for key, value in work.dims.items()]
     words += [f"{key}={value}" for key, value in found.options.items() if key != "causal"]
-    return [by_hand("attention-math", words, device)]
+    known = _parameters("attention-math")
+    # With a limit on what is seen, or V of another width, there is no such twin.
+    return (
+        [] if any(each.partition("=")[0] not in known for each in words) else [by_hand("attention-math", words, device)]
+    )
 
 
 def _parameters(name: str) -> Mapping[str, Parameter]:

@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, cast
 
@@ -18,20 +19,37 @@ from roofline.units import MIB
 ALIASES: Mapping[str, tuple[str, ...]] = {
     "hidden": ("hidden_size", "n_embd", "d_model"),
     "layers": ("num_hidden_layers", "n_layer", "n_layers", "num_layers"),
-    "heads": ("num_attention_heads", "n_head", "n_heads"),
-    "kv_heads": ("num_key_value_heads", "kv_n_heads", "num_kv_heads", "n_head_kv", "multi_query_group_num"),
-    "head_dim": ("head_dim",),
+    "heads": ("num_attention_heads", "n_head", "n_heads", "num_heads"),
+    "kv_heads": (
+        *("num_key_value_heads", "kv_n_heads", "num_kv_heads", "n_head_kv", "multi_query_group_num"),
+        "num_attention_groups",
+    ),
+    "head_dim": ("head_dim", "kv_channels"),
     "intermediate": ("intermediate_size", "n_inner", "ffn_dim", "ffn_hidden_size"),
-    "vocab": ("vocab_size",),
-    "max_positions": ("max_position_embeddings", "n_positions", "max_seq_len"),
-    "window": ("sliding_window",),
-    "rotary": ("partial_rotary_factor", "rotary_pct"),
+    "vocab": ("vocab_size", "padded_vocab_size"),
+    "max_positions": ("max_position_embeddings", "n_positions", "max_seq_len", "seq_length"),
+    "window": ("sliding_window", "window_size", "sliding_window_size"),
+    "rotary": ("partial_rotary_factor", "rotary_pct", "rope_pct"),
+    "pattern": ("sliding_window_pattern", "_sliding_window_pattern", "global_attn_every_n_layers"),
+    "experts": ("num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts", "num_routed_experts"),
+    "top_k": (
+        *("num_experts_per_tok", "experts_per_token", "num_experts_per_token", "moe_top_k", "moe_topk", "moe_k"),
+        *("top_k_experts", "num_selected_experts"),
+    ),
+    "expert_intermediate": ("moe_intermediate_size", "expert_ffn_hidden_size", "moe_ffn_hidden_size"),
+    "shared_experts": ("n_shared_experts", "num_shared_experts", "moe_num_shared_experts", "num_shared_expert"),
+    "shared_intermediate": (
+        *("shared_expert_intermediate_size", "shared_intermediate_size", "share_expert_dim"),
+        "moe_shared_expert_intermediate_size",
+    ),
+    "dense_layers": ("first_k_dense_replace", "num_dense_layers", "moe_layer_start_index"),
+    "moe_layers": ("moe_layers", "moe_layers_enum"),
+    "sparse_step": ("decoder_sparse_step", "interleave_moe_layer_step", "moe_layer_interval"),
+    "prediction": ("num_nextn_predict_layers", "num_mtp_modules", "mtp_num_hidden_layers", "mtp_num_layers"),
 }
 
 # Keys of structures that are not counted yet: better no answer than that of another model.
 _UNCOUNTED = (
-    ("mixture of experts", ("num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts")),
-    ("latent attention", ("kv_lora_rank", "q_lora_rank")),
     (
         "linear attention, recurrent or state-space layers",
         (
@@ -39,6 +57,7 @@ _UNCOUNTED = (
             "ssm_state_size",
             "mamba_d_state",
             "mamba_num_heads",
+            "mamba_expand",
             "hybrid_override_pattern",
             "state_size",
             "linear_attn_config",
@@ -47,13 +66,43 @@ _UNCOUNTED = (
             "conv_kernel",
             "lru_width",
             "block_types",
+            "attn_type_list",
+            "linear_conv_kernel_dim",
+            "conv_L_cache",
         ),
     ),
-    ("a text model inside a larger one", ("text_config", "llm_config", "language_config", "thinker_config")),
-    ("cross-attention", ("add_cross_attention",)),
-    ("multi-query attention by a flag", ("multi_query",)),
-    ("an encoder", ("is_encoder_decoder", "encoder_layers", "decoder_layers", "vision_config", "audio_config")),
-    ("more than one norm or cache a layer", ("num_kv_shared_layers", "hidden_size_per_layer_input", "layer_configs")),
+    ("cross-attention", ("add_cross_attention", "cross_attention_layers")),
+    ("an encoder", ("is_encoder_decoder", "encoder_layers", "decoder_layers")),
+    ("a layer of its own for each entry", ("layer_configs", "block_configs")),
+    ("experts of attention", ("num_attention_experts", "moa_num_experts")),
+    ("experts without weights", ("zero_expert_num",)),
+    ("models that think and talk", ("thinker_config",)),
+)
+_TIED = "tie_word_embeddings"
+# Where a larger model has its text model, and what it has beside it.
+_TEXTS = ("text_config", "llm_config", "language_config")
+_BESIDE = (
+    ("vision", ("vision_config", "vision_tower_config", "visual", "vit_config")),
+    ("audio", ("audio_config", "audio_encoder_config", "speech_config")),
+)
+# A nested config leaves out what is its class's default, and may leave out these too; a file of its own may not.
+DECIDING = frozenset(
+    {
+        *("hidden", "layers", "heads", "kv_heads", "intermediate", "vocab", "experts", "top_k", "max_positions"),
+        *("kv_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim", "index_topk"),
+    }
+)
+
+# What some files list with an entry for each layer; it counts where all entries are the same.
+_BY_LAYER = frozenset(
+    (
+        "experts",
+        "top_k",
+        "expert_intermediate",
+        "shared_experts",
+        "shared_intermediate",
+        "num_attention_heads_per_layer",
+    )
 )
 
 NO_KV_HEADS = "The file names no KV heads: counted as many as attention heads"
@@ -63,16 +112,44 @@ LARGEST_FILE = 4 * MIB
 EXPECTED = "a config.json, a JSON object of a few KiB with a model's keys"
 
 
+# Parts of names of keys that change no size.
+_HARMLESS = (
+    *("token", "dropout", "drop", "init", "rope", "eps", "dtype", "cache", "version", "architectures", "auto_map"),
+    *("_name", "act", "scal", "loss", "aux", "topk", "group", "label", "output_", "return_", "max_length", "quantiz"),
+    *(
+        "model_type",
+        "norm_top",
+        "score",
+        "scoring",
+        "hidden_act",
+        "pretraining_tp",
+        "ep_size",
+        "tokenizer",
+        "attn_impl",
+    ),
+    *("jitter", "z_loss", "torchscript", "pruned", "problem", "beam", "ngram", "penalty", "temperature", "sample"),
+)
+
+
 class Config:
     """A config.json with typed access; a missing or impossible key is one clear ConfigError.
 
-    `source` names the file in messages. `assume` collects what the keys left open.
+    `source` names the file in messages. `assume` collects what the keys left open. `defaults` are those of the class
+    that reads the family in transformers, `taken` the sizes that the file took from there.
     """
 
-    def __init__(self, keys: Mapping[str, Any], source: str) -> None:
+    def __init__(self, keys: Mapping[str, Any], source: str, *, nested: bool = False) -> None:
         self.keys = keys
         self.source = source
+        self.nested = nested
         self.assumptions: list[str] = []
+        self.taken: dict[str, Any] = {}
+        self.asked: set[str] = set()
+
+    @cached_property
+    def defaults(self) -> Mapping[str, Any]:
+        """What the family's class in transformers has for a key that is absent."""
+        return _defaults().get(self.model_type, {}).get("keys", {})
 
     @property
     def model_type(self) -> str:
@@ -95,10 +172,24 @@ class Config:
 
     def find(self, name: str) -> tuple[str, Any] | None:
         """The key in the file that stands for `name`, and its value; null counts as absent."""
-        for key in ALIASES.get(name, (name,)):
+        names = ALIASES.get(name, (name,))
+        self.asked.update(names)
+        for key in names:
             if self.keys.get(key) is not None:
                 return key, self.keys[key]
+        if any(key in self.keys for key in names) or (name in DECIDING and not self.nested):
+            return None
+        for key in names:
+            if self.defaults.get(key) is not None:
+                if self.defaults[key] and not isinstance(self.defaults[key], bool):
+                    self.taken[key] = self.defaults[key]
+                return key, self.defaults[key]
         return None
+
+    def count(self, name: str) -> int | None:
+        """The whole number `name`; None where it is absent, zero or otherwise nothing."""
+        found = self.find(name)
+        return self.integer(name, "how many there are", least=0) if found is not None and found[1] else None
 
     def integer(self, name: str, decides: str, default: int | None = None, least: int = 1, most: int = _LARGEST) -> int:
         """The whole number `name`; raises ConfigError where it is absent without a default, or impossible."""
@@ -109,6 +200,7 @@ class Config:
             keys = " or ".join(ALIASES.get(name, (name,)))
             raise self.fail(f"the key {keys} is missing; it decides {decides}. Add it.")
         key, value = found
+        value = _same(value) if name in _BY_LAYER else value
         if isinstance(value, float) and math.isfinite(value) and value.is_integer():
             value = int(value)
         if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
@@ -144,16 +236,33 @@ class Config:
 
     def having(self, keys: Mapping[str, Any]) -> Config:
         """The same file with these keys instead; assumptions are shared."""
-        other = Config(keys, self.source)
-        other.assumptions = self.assumptions
+        other = Config(keys, self.source, nested=self.nested)
+        other.assumptions, other.taken, other.asked = self.assumptions, self.taken, self.asked
         return other
+
+    def note_unread(self, what: str) -> None:
+        """Assume `what` of the keys that say something that may be a size, and that nothing has asked for."""
+        unread = [key for key, value in self.keys.items() if value and key not in self.asked]
+        sizes = [key for key in unread if not any(part in key.lower() for part in _HARMLESS)]
+        if sizes:
+            listed = ", ".join(shown(each, 40) for each in sizes[:12]) + (", …" if len(sizes) > 12 else "")
+            self.assume(f"{what}: {listed}")
 
     def section(self, name: str) -> Config:
         """The object under `name` (empty where it is absent), with the same file and assumptions."""
         value = self.keys.get(name)
+        self.asked.add(name)
         if value is not None and not isinstance(value, Mapping):
             raise self.fail(f"{name} is {shown(value)}. Possible: an object with keys of its own.")
         return self.having(cast("Mapping[str, Any]", value or {}))
+
+
+def _same(value: object) -> object:
+    """The one value of a list with an entry for each layer that are all the same; anything else as it is."""
+    if not isinstance(value, list):
+        return value
+    listed = cast("list[object]", value)
+    return listed[0] if listed and all(each == listed[0] for each in listed) else listed
 
 
 def read(keys: Mapping[str, Any], name: str, source: str, sources: Mapping[str, str] | None = None) -> Model:
@@ -163,13 +272,36 @@ def read(keys: Mapping[str, Any], name: str, source: str, sources: Mapping[str, 
     """
     from roofline.families import family_of
 
-    config = Config(keys, source)
+    whole = Config(keys, source)
+    config = _text(whole)
     _refuse(config)
     model = family_of(config)(config)
-    if config.keys.get("quantization_config") is not None:
-        method = shown(config.section("quantization_config").keys.get("quant_method"), 30)
-        config.assume(f"The file says its weights are quantised ({method}): counted as --weights says all the same")
-    return replace(model, name=name, assumptions=tuple(config.assumptions), sources=dict(sources or {"config": source}))
+    uncounted = (*_beside(whole, config), *_further(config, model))
+    _note(whole, config)
+    return replace(
+        model,
+        name=name,
+        assumptions=tuple(config.assumptions),
+        sources=dict(sources or {"config": source}),
+        uncounted=uncounted,
+    )
+
+
+def _text(config: Config) -> Config:
+    """The config of the text model: a section of a larger one, or the file itself.
+
+    Whether the embedding is tied is the larger model's to say, where it says so.
+    """
+    for key in _TEXTS:
+        if config.keys.get(key) is not None:
+            inner = dict(config.section(key).keys)
+            if config.keys.get(_TIED) is not None:
+                inner[_TIED] = config.keys[_TIED]
+            found = Config(inner, config.source, nested=True)
+            found.assumptions = config.assumptions
+            config.asked.update((key, _TIED))
+            return _text(found)
+    return config
 
 
 def _refuse(config: Config) -> None:
@@ -180,9 +312,56 @@ def _refuse(config: Config) -> None:
             if value:
                 says = f"{key} is there, which" if isinstance(value, (Mapping, list)) else f"{key} = {shown(value, 30)}"
                 raise config.fail(
-                    f"{says} says {what}, which is not counted yet; "
-                    "counting it as a dense decoder would be wrong. Possible now: dense decoders."
+                    f"{says} says {what}, which is not counted yet; counting it as another decoder would be wrong. "
+                    "Possible now: decoders of attention, latent attention and experts."
                 )
+
+
+def _beside(whole: Config, text: Config) -> list[str]:
+    """What the file has beside its text model, which is not counted; the answer says so."""
+    found: list[str] = []
+    for what, names in _BESIDE:
+        key = next((each for each in names if whole.keys.get(each)), None)
+        if key is not None:
+            found.append(what)
+            whole.asked.add(key)
+            text.assume(f"The {what} part ({key}) is not counted: parameters, bytes and times are of the text model")
+    if whole is not text and not found:
+        whole.note_unread("Keys beside the text model that are not read")
+    return found
+
+
+def _further(config: Config, model: Model) -> list[str]:
+    """Notes the layers that predict further tokens, which no count has; names them where they cannot be counted."""
+    layers = config.count("prediction")
+    if not layers:
+        return []
+    kind = "layer predicts further tokens" if layers == 1 else "layers predict further tokens"
+    outside = "left out of every other count and time, as transformers leaves it out"
+    if not model.apart:
+        config.assume(f"{layers} more {kind}: not counted, {outside}")
+        return ["prediction"]
+    config.assume(f"{layers} more {kind}, {model.parameters().prediction:,} parameters: {outside}")
+    return []
+
+
+def _note(whole: Config, config: Config) -> None:
+    """Note what the file left to defaults, and what it says of its weights' format."""
+    if config.taken:
+        taken = ", ".join(f"{key} {value}" for key, value in config.taken.items())
+        source = _defaults()[config.model_type]["source"]
+        config.assume(f"Not in the file, so as in {source}: {taken}")
+    for each in dict.fromkeys((whole, config)):
+        if each.keys.get("quantization_config") is not None:
+            method = shown(each.section("quantization_config").keys.get("quant_method"), 30)
+            config.assume(f"The file says its weights are quantised ({method}): counted as --weights says all the same")
+            return
+
+
+@cache
+def _defaults() -> Mapping[str, Any]:
+    """For each family what its class in transformers has for keys that a file leaves out, and which class that is."""
+    return json.loads((Path(__file__).parent / "data" / "defaults.json").read_text("utf-8"))
 
 
 def load(path: Path, where: str | None = None) -> Mapping[str, Any]:

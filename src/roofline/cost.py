@@ -16,9 +16,9 @@ _NONE: Mapping[str, Num] = {}
 class Cost:
     """FLOPs by rate, memory bytes by role, link bytes by link, steps on the link, launches.
 
-    Roles: `weights`, `kv` (cache read), `activations` (everything else read or written), `output`
-    (what the pass is run for: its logits), `scores` (of attention that does not tile them). Costs add,
-    and multiply by a number of calls.
+    Roles: `weights`, `routed` (weights of experts beyond the fewest that the tokens can reach), `kv` (cache read),
+    `activations` (everything else read or written), `output` (what the pass is run for: its logits), `scores` (of
+    attention that does not tile them). Costs add, and multiply by a number of calls.
     """
 
     flops: Mapping[str, Num] = field(default_factory=lambda: _NONE)

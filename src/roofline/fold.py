@@ -15,8 +15,8 @@ from roofline.parts.base import Kernel
 
 def _norm(work: Work, moved: Num) -> Num:
     """Each added tensor costs the kernel that makes it a read of the stream, which it then writes in its place."""
-    added = work.dims["added"]
-    return ceil_div(moved * added, 2 + added + minimum(added, 1))
+    added, after = work.dims["added"], work.dims["after"]
+    return ceil_div(moved * (added + after), 2 + added + minimum(added, 1) + after)
 
 
 def _activation(work: Work, moved: Num) -> Num:

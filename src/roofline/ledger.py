@@ -17,6 +17,8 @@ from roofline.fold import fold
 from roofline.model import Model
 from roofline.num import Num
 from roofline.parts.base import Pass
+from roofline.parts.moe import Experts
+from roofline.routing import EVEN, Routing
 from roofline.shard import Shard
 from roofline.workload import Precision, Workload
 
@@ -207,6 +209,7 @@ def predict(
     device.rate(precision.compute)
     link = Topology(device, shard.tp).link()
     kernels = model.kernels(Pass(workload, precision, shard, link.name))
+    _check_routing(model, workload)
     if fused:
         kernels = fold(kernels)
     points = tuple(
@@ -223,6 +226,23 @@ def predict(
             "nothing. Correct that figure."
         )
     return Ledger(model, device, workload, precision, shard, shares, fused, points, times)
+
+
+def _check_routing(model: Model, workload: Workload) -> None:
+    """Refuse a spread over experts that the model's cannot have; raises BadValue."""
+    spread = workload.spread
+    if spread is EVEN or (spread.touched is None and not spread.skew):
+        return
+    routed = [part for _, part in model.repeats if isinstance(part, Experts)]
+    if not routed:
+        raise BadValue(f"{model.name} has no experts to choose. Leave out how tokens choose them.")
+    for part in routed:
+        routing = Routing(part.experts.size, part.top_k, workload.tokens, spread)
+        if not routing.possible():
+            raise BadValue(
+                f"{shown(spread.touched)} experts touched cannot be: tokens of this pass that choose {part.top_k} of "
+                f"{part.experts.size} touch {shown(routing.fewest)} to {shown(routing.most)} of them."
+            )
 
 
 def _expect(given: object, kind: type) -> None:

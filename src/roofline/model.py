@@ -9,11 +9,13 @@ from typing import Any, NamedTuple
 
 from roofline.cost import Work
 from roofline.dtypes import dtype
-from roofline.num import Num
-from roofline.ops import positions
+from roofline.num import Num, exact_div
+from roofline.pairs import positions
 from roofline.parts.base import Kernel, Part, Pass
 from roofline.shard import Shard
 from roofline.workload import Precision, Rows
+
+LONG = 131_072  # tokens of a long sequence, at which windows and compression show
 
 
 class Repeat(NamedTuple):
@@ -30,6 +32,27 @@ class Block(NamedTuple):
     layers: tuple[int, ...]
 
 
+class Cached(NamedTuple):
+    """A kind of attention by what it sees, how many layers have it, and its parts with their times."""
+
+    sort: str
+    layers: int
+    parts: tuple[tuple[int, Part], ...]
+
+    def bytes(self, held: Num, precision: Precision, shard: Shard) -> Num:
+        """Bytes that a sequence of `held` positions keeps in these layers of one rank [byte]."""
+        kv = dtype(precision.kv)
+        total: Num = 0
+        for times, part in self.parts:
+            total = total + times * part.cache_bytes(held, kv, shard)
+        return total
+
+    def bytes_per_token(self, precision: Precision, shard: Shard) -> Num:
+        """Bytes that one more token adds before any window is full, on average where several are one entry [byte]."""
+        stretch = max((getattr(part, "stretch", 1) for _, part in self.parts), default=1)
+        return exact_div(self.bytes(stretch, precision, shard), stretch)
+
+
 class Counted(NamedTuple):
     """A kernel and the number of times that a pass calls it."""
 
@@ -41,23 +64,30 @@ class Counted(NamedTuple):
 class Parameters:
     """Exact parameter counts.
 
-    `total` of everything stored (tied embeddings once); `active` of what one token goes through;
-    `embedding` is the token table; `experts` are those of routed experts; `text` and `vision` split the total.
+    `total` of everything that is counted (tied embeddings once); `active` of what one token goes through, the token
+    table included (published figures differ in that: `active_without_embedding` leaves an untied table out);
+    `embedding` is the token table; `experts` are those of routed experts; `text` and `vision` split the total,
+    `vision` is None where there is a tower that is not counted. `prediction` is the layers that predict further
+    tokens, which are in no other count; None where they are not counted.
     """
 
     total: int
     active: int
+    active_without_embedding: int
     text: int
-    vision: int
+    vision: int | None
     embedding: int
     experts: int
+    prediction: int | None
 
 
 @dataclass(frozen=True, slots=True)
 class Model:
     """A network: parts before the layers, blocks of layers, parts after them, in the order of a pass.
 
-    `assumptions` name what the config left open; `max_positions` is what it was trained to [tokens].
+    `assumptions` name what the config left open; `max_positions` is what it was trained to [tokens]. `apart` are
+    parts that a pass does not go through, as layers that predict further tokens; `uncounted` names what the config
+    has beside the text model and these, which is not counted ("vision", "prediction", "audio").
     """
 
     name: str
@@ -67,6 +97,8 @@ class Model:
     max_positions: int | None = None
     assumptions: tuple[str, ...] = ()
     sources: Mapping[str, str] = field(default_factory=dict[str, str])
+    apart: tuple[Repeat, ...] = ()
+    uncounted: tuple[str, ...] = ()
 
     @staticmethod
     def load(name: str | PathLike[str] | Mapping[str, Any]) -> Model:
@@ -94,12 +126,23 @@ class Model:
 
     def parameters(self) -> Parameters:
         """Exact counts of the stored parameters."""
-        total = embedding = 0
+        total = active = embedding = experts = 0
         for count, part in self.repeats:
             for each in part.weights():
                 total += count * each.parameters
+                active += count * each.active
                 embedding += count * each.parameters if each.kind == "table" else 0
-        return Parameters(total, total, total, 0, embedding, 0)
+                experts += count * each.parameters if each.experts else 0
+        looked_up = 0 if self.tied else embedding
+        vision = None if "vision" in self.uncounted else 0
+        further = sum(count * each.parameters for count, part in self.apart for each in part.weights())
+        prediction = None if "prediction" in self.uncounted else further
+        return Parameters(total, active, active - looked_up, total, vision, embedding, experts, prediction)
+
+    @property
+    def tied(self) -> bool:
+        """Whether the output head streams the token table."""
+        return any(getattr(part, "tied", False) for part in self.after)
 
     def kernels(self, run: Pass) -> list[Counted]:
         """The kernels of a pass in order, each with its calls; equal ones of different layers are one row."""
@@ -121,6 +164,23 @@ class Model:
         for times, part in self.repeats:
             total = total + times * part.cache_bytes(held, kv, shard)
         return total
+
+    def caches(self) -> list[Cached]:
+        """What a sequence caches, by kind of layer, in the order of their first layers."""
+        found: dict[str, list[tuple[int, Part]]] = {}
+        for times, part in self.repeats:
+            sort = getattr(part, "sort", None)
+            if sort is not None:
+                found.setdefault(sort, []).append((times, part))
+        return [Cached(sort, sum(times for times, _ in parts), tuple(parts)) for sort, parts in found.items()]
+
+    def cache_bytes_per_token(self, precision: Precision, shard: Shard) -> Num:
+        """Bytes that one more token adds to the cache before any window is full [byte].
+
+        Where several tokens become one entry, on average over them.
+        """
+        parts = tuple((times, part) for times, part in self.repeats)
+        return Cached("", 0, parts).bytes_per_token(precision, shard)
 
     def resident_cache(self, rows: Rows, precision: Precision, shard: Shard) -> Num:
         """Bytes of KV cache of a group of rows after its pass [byte]."""

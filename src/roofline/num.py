@@ -51,6 +51,11 @@ def least_of(value: Num) -> float:
     return value if isinstance(value, (int, float)) else float(value.min())  # pyright: ignore
 
 
+def largest_of(value: Num) -> float:
+    """The largest element of a number that is not traced."""
+    return value if isinstance(value, (int, float)) else float(value.max())  # pyright: ignore
+
+
 def maximum(a: Num, b: Num) -> Num:
     """The larger of two numbers, element by element."""
     if a.__class__ in _PLAIN and b.__class__ in _PLAIN:
@@ -98,6 +103,13 @@ def exact_div(a: Num, b: Num) -> Num:
     return a / b
 
 
+def power(base: Num, exponent: Num) -> Num:
+    """`base` to the power of `exponent`; a float, but for two ints."""
+    if isinstance(base, Expr) or isinstance(exponent, Expr):
+        return Expr.of("power", base, exponent)
+    return base**exponent
+
+
 _COMPARED, _ATOM = 1, 4
 _INFIX: Mapping[str, tuple[int, Callable[[Any, Any], Any]]] = {
     "<": (_COMPARED, lambda a, b: a < b),
@@ -110,7 +122,13 @@ _INFIX: Mapping[str, tuple[int, Callable[[Any, Any], Any]]] = {
     "/": (3, lambda a, b: a / b),
     "//": (3, lambda a, b: a // b),
 }
-_CALLS: Mapping[str, Callable[..., Any]] = {"max": maximum, "min": minimum, "where": where, "ceil_div": ceil_div}
+_CALLS: Mapping[str, Callable[..., Any]] = {
+    "max": maximum,
+    "min": minimum,
+    "where": where,
+    "ceil_div": ceil_div,
+    "power": power,
+}
 
 
 class Expr:

@@ -18,7 +18,8 @@ from typing import Any, TypeVar, cast
 from roofline.cost import Cost, Work
 from roofline.dtypes import DType, dtype
 from roofline.errors import BadValue, RooflineError, UnknownName, shown
-from roofline.num import Expr, Num, ceil_div, exact_div, least_of, maximum, minimum, number, where
+from roofline.num import Expr, Num, ceil_div, least_of, maximum, minimum, number, power, where
+from roofline.pairs import positions, visible
 
 VECTOR = "fp32-vector"
 Storage = str | DType
@@ -27,7 +28,7 @@ _F = TypeVar("_F", bound=Operation)
 
 _AS_THEY_ARE = frozenset({str, DType, Expr, bool, type(None)})
 
-_LEAST = {"ranks": 1}
+_LEAST = {"ranks": 1, "experts": 1, "chunk": 1, "stride": 1}
 _USUAL = 1 << 64  # below it an int needs no second look
 
 OPS: dict[str, Operation] = {}
@@ -97,49 +98,78 @@ def linear(
     compute: str = "bf16",
     biases: Num | None = None,
     bias: Storage = "bf16",
+    batch: Num | None = None,
     output: str = "activations",
 ) -> Work:
     """y[m, n] = x[m, k] · W[n, k]ᵀ + b[n]: flops = 2 m n k, bytes = W + x + y + b.
 
     `biases` of the n outputs have one (their bytes are counted, their m·n additions are not, as in PyTorch's
-    FlopCounterMode); `output` is the memory role of y. Source: NVIDIA, Matrix Multiplication Background
-    User's Guide, section 2.
+    FlopCounterMode); `batch` is how many such products, each with its own operands, one kernel does; `output`
+    is the memory role of y. Source: NVIDIA, Matrix Multiplication Background User's Guide, section 2.
     """
     w, a = dtype(weights), dtype(activations)
+    times = 1 if batch is None else batch
+    stored = times * w.matrix(n, k)
+    if biases is not None:
+        stored = stored + times * dtype(bias).of(biases)
+    memory = {"weights": stored, "activations": times * a.matrix(m, k)}
+    written = times * a.matrix(m, n)
+    memory[output] = memory[output] + written if output in memory else written
+    dims = {"m": m, "n": n, "k": k} if batch is None else {"m": m, "n": n, "k": k, "batch": batch}
+    return Work("linear", dims, Cost({compute: times * 2 * m * n * k}, memory))
+
+
+def distinct(tokens: Num, experts: Num, top_k: Num) -> Num:
+    """Experts that `tokens` are expected to reach, each choosing `top_k` of `experts` evenly: E(1 - (1 - k/E)^T)."""
+    return where(tokens > 1, experts * (1 - power(maximum(1 - top_k / experts, 0), tokens)), tokens * top_k)
+
+
+@op("moe")
+def moe(
+    *,
+    tokens: Num,
+    top_k: Num,
+    experts: Num,
+    n: Num,
+    k: Num,
+    touched: Num | None = None,
+    inputs: Num | None = None,
+    weights: Storage = "bf16",
+    activations: Storage = "bf16",
+    compute: str = "bf16",
+    biases: Num | None = None,
+    bias: Storage = "bf16",
+) -> Work:
+    """One grouped GEMM over routed experts: each of tokens · top_k rows through the W[n, k] of its expert.
+
+    flops = 2 · tokens · top_k · n · k; bytes = the matrices of the experts touched, once each, x and y. `touched`
+    experts are those that the tokens are expected to reach where it is not given; the role `weights` has the
+    fewest that they can reach, top_k, and `routed` the rest. `inputs` rows of x are read: `tokens` (each gathered
+    once) where it is not given. Source: Shazeer et al. 2017 (sparsely gated mixture of experts).
+    """
+    w, a = dtype(weights), dtype(activations)
+    rows = tokens * top_k
+    fewest, most = minimum(top_k, rows), minimum(experts, rows)
+    reached = distinct(tokens, experts, top_k) if touched is None else minimum(maximum(touched, fewest), most)
     stored = w.matrix(n, k)
     if biases is not None:
         stored = stored + dtype(bias).of(biases)
-    memory = {"weights": stored, "activations": a.matrix(m, k)}
-    written = a.matrix(m, n)
-    memory[output] = memory[output] + written if output in memory else written
-    return Work("linear", {"m": m, "n": n, "k": k}, Cost({compute: 2 * m * n * k}, memory))
+    memory = {
+        "weights": fewest * stored,
+        "routed": (reached - fewest) * stored,
+        "activations": a.matrix(tokens if inputs is None else inputs, k) + a.matrix(rows, n),
+    }
+    dims = {"tokens": tokens, "top_k": top_k, "experts": experts, "n": n, "k": k, "touched": reached}
+    return Work("moe", dims, Cost({compute: 2 * rows * n * k}, memory))
 
 
-def attended(new: Num, context: Num, window: Num | None = None) -> Num:
-    """Query-key pairs of one causal sequence and head.
-
-    `new` queries after `context` cached positions: new·context + new(new+1)/2. A single new token
-    (a decode step) is the last of the `context` positions that the published figures count, so it
-    attends to `context` of them. `window` caps what one query sees.
-    """
-    alone = maximum(context, 1)
-    if window is None:
-        many = new * context + exact_div(new * (new + 1), 2)
-    else:
-        alone = minimum(alone, window)
-        growing = minimum(maximum(window - context, 0), new)
-        many = growing * context + exact_div(growing * (growing + 1), 2) + (new - growing) * window
-    return where(new > 1, many, alone)
-
-
-def positions(new: Num, context: Num, window: Num | None = None) -> Num:
-    """Cache positions that the new tokens of one sequence read, each once.
-
-    `context + new`; a single new token is the last of `context`. A window leaves out those that no
-    query sees any more.
-    """
-    held = where(new > 1, context + new, maximum(context, 1))
-    return held if window is None else minimum(held, window + new - 1)
+def _stored(each: DType, rows: Num, head_dim: Num, value_dim: Num | None, latent: bool = False) -> Num:
+    """Bytes of K and V (or q and y) of that many rows of one head; where V is a slice of K, of K alone [byte]."""
+    if latent:
+        return each.matrix(rows, head_dim)
+    if value_dim is None:
+        return each.matrix(2 * rows, head_dim)
+    return each.matrix(rows, head_dim) + each.matrix(rows, value_dim)
 
 
 @op("attention")
@@ -151,31 +181,53 @@ def attention(
     heads: Num,
     kv_heads: Num,
     head_dim: Num,
+    value_dim: Num | None = None,
     kv: Storage = "bf16",
     activations: Storage = "bf16",
     compute: str = "bf16",
     causal: bool = True,
+    latent: bool = False,
+    appended: bool = True,
     window: Num | None = None,
+    chunk: Num | None = None,
+    stride: Num | None = None,
+    selected: Num | None = None,
+    sinks: Num | None = None,
+    vectors: Storage = "bf16",
+    role: str = "kv",
 ) -> Work:
-    """softmax(q·Kᵀ)·V of `sequences`, tiled: flops = 4 · sequences · heads · head_dim · pairs.
+    """softmax(q·Kᵀ)·V of `sequences`, tiled: flops = 2 · sequences · heads · pairs · (head_dim + value_dim).
 
-    q and y are [sequences · new, heads, head_dim], K and V [sequences, positions, kv_heads, head_dim]. Reads q
-    and the cached K and V once, writes y, appends the new K and V. `kv_heads` below `heads` is grouped-query,
-    1 multi-query attention; `window` [tokens] caps what a query sees. The softmax is not counted. Raises
-    BadValue for a window without `causal`. Source: Dao et al. 2022 (FlashAttention), Ainslie et al. 2023 (GQA).
+    q and y are [sequences · new, heads, head_dim], K and V [sequences, positions, kv_heads, head_dim]; V and y are
+    `value_dim` wide where that differs. Reads q and the cached K and V once, writes y, appends the new K and V.
+    `kv_heads` below `heads` is grouped-query, 1 multi-query attention; `latent`: V is a slice of the cached K.
+    A query sees the last `window` positions, or its own `chunk` of them, or one entry for each `stride` of them,
+    or the best `selected` of what it could see (several queries read the fewest that they can share); `sinks`
+    logits are read beside. The softmax is not counted. `appended` False: K and V are those of another layer; `role`
+    "activations": they are no cache at all, and nothing is appended. Raises BadValue for such a limit without
+    `causal`. Source: Dao et al. 2022 (FlashAttention), Ainslie et al. 2023 (GQA), DeepSeek-AI 2024 (V2, latent
+    attention).
     """
     tokens = sequences * new
+    limits = {"window": window, "chunk": chunk, "stride": stride, "selected": selected}
+    given = {name: limit for name, limit in limits.items() if limit is not None}
     if causal:
-        pairs, seen = attended(new, context, window), positions(new, context, window)
-    elif window is None:
+        pairs, seen = visible(new, context, window, chunk, stride, selected)
+    elif not given:
         pairs, seen = new * (context + new), context + new
     else:
-        raise BadValue("A window needs causal attention; others are not counted yet. Possible: causal=True.")
+        raise BadValue(f"A {min(given)} needs causal attention; others are not counted yet. Possible: causal=True.")
     cache, a = dtype(kv), dtype(activations)
-    memory = {
-        "kv": cache.matrix(2 * sequences * seen * kv_heads, head_dim),
-        "activations": a.matrix(2 * tokens * heads, head_dim) + cache.matrix(2 * tokens * kv_heads, head_dim),
-    }
+    both = 2 * head_dim if value_dim is None else head_dim + value_dim  # the widths of a pair's two products
+    read = _stored(cache, sequences * seen * kv_heads, head_dim, value_dim, latent)
+    moved = _stored(a, tokens * heads, head_dim, value_dim)
+    if role == "kv":
+        fresh = tokens * kv_heads if appended else 0
+        memory = {"kv": read, "activations": moved + _stored(cache, fresh, head_dim, value_dim, latent)}
+    else:
+        memory = {role: moved + read}
+    if sinks is not None:
+        memory["weights"] = dtype(vectors).of(sinks)
     dims = {
         "sequences": sequences,
         "new": new,
@@ -183,10 +235,10 @@ def attention(
         "heads": heads,
         "kv_heads": kv_heads,
         "head_dim": head_dim,
+        **({} if value_dim is None else {"value_dim": value_dim}),
+        **given,
     }
-    if window is not None:
-        dims["window"] = window
-    return Work("attention", dims, Cost({compute: 4 * sequences * heads * head_dim * pairs}, memory))
+    return Work("attention", dims, Cost({compute: 2 * sequences * heads * both * pairs}, memory))
 
 
 @op("attention-math")
@@ -227,6 +279,7 @@ def norm(
     m: Num,
     width: Num,
     added: Num = 0,
+    after: Num = 0,
     vectors: Num = 1,
     activations: Storage = "bf16",
     weights: Storage = "bf16",
@@ -234,13 +287,15 @@ def norm(
     """RMSNorm or LayerNorm of x[m, width], after adding `added` tensors to the residual stream.
 
     Reads the stream and each added tensor, writes the normed rows, and the stream where something was
-    added; reads `vectors` parameter vectors (scale, bias). 3 FLOP an element, 1 more for each tensor added.
+    added; reads `after` tensors more, which are added to the normed rows before these are written; reads `vectors`
+    parameter vectors (scale, bias). 3 FLOP an element, 1 more for each tensor added.
     Source: Ba et al. 2016 (LayerNorm), Zhang and Sennrich 2019 (RMSNorm).
     """
     a = dtype(activations)
-    tensors = 2 + added + minimum(added, 1)
+    tensors = 2 + added + minimum(added, 1) + after
     memory = {"weights": dtype(weights).of(vectors * width), "activations": a.matrix(tensors * m, width)}
-    return _small("norm", {"m": m, "width": width, "added": added}, (3 + added) * m * width, memory)
+    dims = {"m": m, "width": width, "added": added, "after": after}
+    return _small("norm", dims, (3 + added + after) * m * width, memory)
 
 
 @op("activation")
@@ -262,20 +317,22 @@ def rope(
     head_dim: Num,
     rotary_dim: Num | None = None,
     normed: Num = 0,
+    scales: Num | None = None,
     activations: Storage = "bf16",
     weights: Storage = "bf16",
 ) -> Work:
     """Rotary embedding of q[m, heads, head_dim] and k[m, kv_heads, head_dim], in place.
 
     Reads and writes once what it changes: `rotary_dim` elements of each head, or all of them where `normed`
-    is 1 and each head is normed before. 3 FLOP for each rotated element, 3 more for each normed one.
+    is 1 and each head is normed before, by `scales` parameters (two vectors of head_dim where it is not given).
+    3 FLOP for each rotated element, 3 more for each normed one.
     Source: Su et al. 2021 (RoFormer).
     """
     rows = m * (heads + kv_heads)
     rotated = head_dim if rotary_dim is None else rotary_dim
     touched = rotated + normed * (head_dim - rotated)
     memory = {
-        "weights": dtype(weights).of(2 * normed * head_dim),
+        "weights": dtype(weights).of(2 * normed * head_dim if scales is None else scales),
         "activations": dtype(activations).matrix(2 * rows, touched),
     }
     dims = {"m": m, "heads": heads, "kv_heads": kv_heads, "head_dim": head_dim, "normed": normed}

@@ -10,11 +10,12 @@ from roofline.ledger import Ledger
 from roofline.units import percent, significant
 
 GEMMS, ATTENTION, SMALL, COPIES = "the weight GEMMs", "attention over the KV cache", "the small kernels", "copies"
-WIRE = "the collectives"
+WIRE, EXPERTS = "the collectives", "the experts"
 
 # What an operation is to a reader; what sends bytes to other ranks is a collective.
 SUBJECTS: Mapping[str, str] = {
     "linear": GEMMS,
+    "moe": EXPERTS,
     "attention": ATTENTION,
     "attention-math": ATTENTION,
     "norm": SMALL,

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from roofline.dtypes import DType, dtype
 from roofline.errors import BadValue, shown
 from roofline.num import Expr, Num, number, where
+from roofline.routing import EVEN, Spread
 
 MOST = 1 << 40
 
@@ -50,10 +51,12 @@ class Workload:
     """One forward pass: one or more groups of rows that share every weight GEMM.
 
     Decode and prefill are the same thing with other numbers; build one with `decode`, `prefill` or
-    `mixed`. Sizes may be ints or NumPy arrays. Raises BadValue for sizes that cannot be.
+    `mixed`. Sizes may be ints or NumPy arrays. `spread` says how tokens spread over experts, where the model has
+    them. Raises BadValue for sizes that cannot be.
     """
 
     groups: tuple[Rows, ...]
+    spread: Spread = EVEN
 
     def __post_init__(self) -> None:
         if not self.groups:
@@ -74,7 +77,11 @@ class Workload:
     @classmethod
     def mixed(cls, decode: Workload, prefill: Workload) -> Workload:
         """A pass with chunked prefill: the rows of both."""
-        return cls((*decode.groups, *prefill.groups))
+        return cls((*decode.groups, *prefill.groups), decode.spread)
+
+    def routed(self, *, touched: Num | None = None, skew: float = 0.0) -> Workload:
+        """The same pass with so many experts touched a layer, or with tokens that choose experts by a power law."""
+        return replace(self, spread=Spread(skew, touched))
 
     @property
     def phase(self) -> str:
@@ -102,7 +109,7 @@ class Workload:
             first.context if context is None else context,
             all_logits=first.all_logits,
         )
-        return Workload((changed, *self.groups[1:]))
+        return Workload((changed, *self.groups[1:]), self.spread)
 
 
 def _sum(values: Iterator[Num]) -> Num:

@@ -290,7 +290,7 @@ def test_file_that_is_no_config(roofline, tmp_path, command, content, words):
         ("tie_word_embeddings", "false"),
         ("num_experts", 8),
         ("kv_lora_rank", 512),
-        ("vision_config", {"\x1b[31m": "\n"}),
+        ("q_lora_rank", 512),
         ("is_encoder_decoder", "\x1b]0;title\x07"),
     ],
     ids=ascii,

@@ -41,6 +41,13 @@ def _sized(parse: Callable[[str], int], least: int, most: int = MOST) -> Paramet
     return option(lambda name, text: size(name, parse(text), least, most))
 
 
+def _float(name: str, text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise BadValue(f"{name}: {shown(text)} is no number. Write one, as 1.2.") from None
+
+
 _LEAST_SHARE = 0.01
 
 
@@ -67,6 +74,7 @@ Context = Annotated[int, _sized(units.length, 0)]
 Ranks = Annotated[int, _sized(units.count, 1, MOST_RANKS)]
 Bytes = Annotated[int, option(lambda _, text: int(units.quantity(text, "B")))]
 Workers = Annotated[int, _sized(units.count, 1, 512)]
+Skew = Annotated[float, option(_float)]
 
 
 def print_json(record: dict[str, Any]) -> None:
@@ -81,6 +89,7 @@ def print_text(written: str) -> None:
 
 _ROWS = Parameter(group="Rows", negative=())
 _FORMATS = Parameter(group="Formats", negative=())
+_EXPERTS = Parameter(group="Experts", negative=())
 
 
 @Parameter(name="*")
@@ -117,6 +126,10 @@ class Setting:
         Format of the activations.
     compute
         Rate that GEMMs and attention run at, as bf16, fp8, int8, tf32.
+    experts_touched
+        Experts that are read in each layer; without it, as many as the tokens are expected to reach.
+    expert_skew
+        Exponent of a power law by which tokens choose experts; 0: evenly.
     tp
         Ranks of tensor parallelism.
     efficiency
@@ -141,6 +154,8 @@ class Setting:
     kv: Annotated[str, _FORMATS] = "bf16"
     activations: Annotated[str, _FORMATS] = "bf16"
     compute: Annotated[str, _FORMATS] = "bf16"
+    experts_touched: Annotated[Sequences | None, _EXPERTS] = None
+    expert_skew: Annotated[Skew, _EXPERTS] = 0.0
     tp: Ranks = 1
     efficiency: Annotated[str | None, Parameter(allow_leading_hyphen=True, negative=())] = None
     fused: Annotated[bool, Parameter(negative=())] = False
@@ -191,6 +206,11 @@ class Setting:
     @property
     def workload(self) -> Workload:
         """The pass that the options describe, with the defaults of its phase; raises BadValue."""
+        return self._rows.routed(touched=self.experts_touched, skew=self.expert_skew)
+
+    @property
+    def _rows(self) -> Workload:
+        """The rows of the pass."""
         beside = (self.prefill_sequences, self.prefill_tokens, self.prefill_context)
         new, context = self.new_tokens, self.context
         if self.phase == "prefill":

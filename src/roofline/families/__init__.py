@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from importlib import import_module
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING
@@ -38,30 +39,34 @@ def load_all() -> dict[str, Reader]:
     return FAMILIES
 
 
-# Keys that no decoder with RMSNorm, a gated MLP and one kind of layer has: what they belong to is not guessed at.
+# Keys that no decoder with RMSNorm, a gated MLP and attention has: what they belong to is not guessed at.
 _FOREIGN = (
     *("layer_norm_eps", "layer_norm_epsilon", "norm_epsilon", "layernorm_epsilon", "norm_eps"),
     *("use_bias", "mlp_type", "type_vocab_size", "activation_function", "rotary_pct", "do_layer_norm_before"),
     *("sliding_window_pattern", "query_pre_attn_scalar", "attn_logit_softcapping", "final_logit_softcapping"),
-    *("no_rope_layers", "attn_layer_period", "cross_attention_layers"),
+    *("no_rope_layers", "attn_layer_period", "cross_attention_layers", "multi_query", "attn_config", "ffn_config"),
+    *("num_kv_shared_layers", "hidden_size_per_layer_input", "compress_ratios", "hc_mult", "o_lora_rank"),
 )
 _GATED = ("silu", "swish", "swiglu")
-_SIZES = ("hidden", "layers", "heads", "intermediate", "vocab")
+_SIZES = ("hidden", "layers", "heads", "vocab")
 
 
 def family_of(config: Config) -> Reader:
-    """The reader for a config: its family's, or for an unknown one Llama's, and the answer says so.
+    """The reader for a config: its family's, or for an unknown one that of its structure, and the answer says so.
 
     Raises ConfigError for an unknown family with a key that no relative of Llama has, or without one that
     each has.
     """
     found = load_all().get(config.model_type)
-    return found if found is not None else _like_llama(config)
+    return found if found is not None else _by_structure
 
 
-def _like_llama(config: Config) -> Reader:
-    """Llama's reader for a config of an unknown family, with notes of what that takes for granted."""
+def _by_structure(config: Config) -> Model:
+    """A decoder as the keys of an unknown family say, with notes of what that takes for granted."""
     from roofline.config import NO_KV_HEADS
+    from roofline.parts.attention import HeadNorm
+    from roofline.structure.decoder import decoder
+    from roofline.structure.traits import Traits
 
     name = shown(config.keys.get("model_type"), 40)
     strange = _strange(config)
@@ -70,20 +75,30 @@ def _like_llama(config: Config) -> Reader:
             f"model_type {name} is not known here, and {strange} is not what a relative of Llama has, as which it "
             f"would be read. Possible: {', '.join(sorted(FAMILIES))}."
         )
+    latent = config.count("kv_lora_rank") is not None
+    routed = ", experts without biases" if config.count("experts") else ""
     config.assume(
-        f"model_type {name} is not known here: read as a decoder with RMSNorm, a gated MLP, "
-        "rotary positions and no biases but where a key says so"
+        f"model_type {name} is not known here: read as a decoder with RMSNorm, a gated MLP{routed}, "
+        f"{'latent attention' if latent else 'rotary positions'} and no biases but where a key says so"
     )
-    config.note_absent("kv_heads", NO_KV_HEADS)
+    if not latent:
+        config.note_absent("kv_heads", NO_KV_HEADS)
     config.note_absent("tie_word_embeddings", "The file does not tie the embedding to lm_head: counted as two tables")
-    return FAMILIES["llama"]
+    bias = config.flag("attention_bias", False)
+    normed = config.flag("use_qk_norm", False)
+    head_norm = HeadNorm() if normed and not latent else None
+    traits = Traits(qkv_bias=bias, out_bias=bias, mlp_bias=config.flag("mlp_bias", False), head_norm=head_norm)
+    model = decoder(config, replace(traits, latent=None, experts=None))
+    config.note_unread("Keys that may change the counts and are not read")
+    return model
 
 
 def _strange(config: Config) -> str:
     """What shows that a config is no relative of Llama's, or ""."""
     from roofline.config import ALIASES
 
-    for name in _SIZES:
+    wide = "expert_intermediate" if config.find("expert_intermediate") else "intermediate"
+    for name in (*_SIZES, wide):
         if config.keys.get("model_type") is not None and config.find(name) is None:
             return f"no {ALIASES[name][0]}"
     for key in _FOREIGN:

@@ -1,9 +1,11 @@
-"""Gemma 1: Llama's layers with an explicit head_dim and tied embeddings."""
+"""Gemma 1 to 3: explicit head_dim, tied embeddings; norms on both sides of each block from the second on."""
 
 from roofline.config import NO_KV_HEADS, Config
 from roofline.families import family
-from roofline.families.dense import Traits, decoder
 from roofline.model import Model
+from roofline.parts.attention import HeadNorm
+from roofline.structure.decoder import decoder
+from roofline.structure.traits import Traits
 
 
 @family("gemma")
@@ -12,3 +14,26 @@ def gemma(config: Config) -> Model:
     config.note_absent("kv_heads", NO_KV_HEADS)
     bias = config.flag("attention_bias", False)
     return decoder(config, Traits(qkv_bias=bias, out_bias=bias, head_dim=256, tied=True))
+
+
+@family("gemma2")
+def gemma2(config: Config) -> Model:
+    """Gemma 2: every second layer sees everything; soft caps on scores and logits are not counted."""
+    bias = config.flag("attention_bias", False)
+    return decoder(config, Traits(post_norm=True, qkv_bias=bias, out_bias=bias, tied=True, every=2))
+
+
+@family("gemma3_text")
+def gemma3(config: Config) -> Model:
+    """Gemma 3: every sixth layer sees everything; a norm of q and k."""
+    bias = config.flag("attention_bias", False)
+    return decoder(
+        config, Traits(post_norm=True, qkv_bias=bias, out_bias=bias, head_norm=HeadNorm(), tied=True, every=6)
+    )
+
+
+@family("vaultgemma")
+def vaultgemma(config: Config) -> Model:
+    """VaultGemma: Gemma 2 without the norms behind the blocks."""
+    bias = config.flag("attention_bias", False)
+    return decoder(config, Traits(qkv_bias=bias, out_bias=bias, tied=True, every=2))

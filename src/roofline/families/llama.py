@@ -2,21 +2,54 @@
 
 from roofline.config import NO_KV_HEADS, Config
 from roofline.families import family
-from roofline.families.dense import Traits, decoder
 from roofline.model import Model
+from roofline.parts.attention import HeadNorm
+from roofline.structure.decoder import decoder
+from roofline.structure.pattern import SLIDING
+from roofline.structure.traits import Traits
 
 
-@family("llama")
+@family("llama", "granite", "smollm3")
 def llama(config: Config) -> Model:
-    """Llama 1 to 3.3: `attention_bias` and `mlp_bias` are keys of their own."""
+    """Llama 1 to 3.3, Granite, SmolLM 3: `attention_bias` and `mlp_bias` are keys of their own."""
     bias = config.flag("attention_bias", False)
     return decoder(config, Traits(qkv_bias=bias, out_bias=bias, mlp_bias=config.flag("mlp_bias", False)))
 
 
-@family("mistral")
+@family("mistral", "ministral", "ministral3", "cwm")
 def mistral(config: Config) -> Model:
-    """Mistral: a sliding window on every layer where its key is a number."""
+    """Mistral: a sliding window on every layer where its key is a number, or on those that `layer_types` names."""
     config.note_absent("kv_heads", NO_KV_HEADS)
-    if "sliding_window" not in config.keys:
+    if config.model_type == "mistral" and "sliding_window" not in config.keys:
         config.assume("The file has no sliding_window: every layer counted as full attention")
     return decoder(config, Traits())
+
+
+@family("arcee")
+def arcee(config: Config) -> Model:
+    """Arcee: a plain MLP of squared ReLU."""
+    bias = config.flag("attention_bias", False)
+    return decoder(config, Traits(gated=False, qkv_bias=bias, out_bias=bias, mlp_bias=config.flag("mlp_bias", False)))
+
+
+@family("seed_oss")
+def seed_oss(config: Config) -> Model:
+    """Seed OSS: biases of q, k, v and of the output by a key each."""
+    qkv, out = config.flag("attention_bias", True), config.flag("attention_out_bias", False)
+    return decoder(config, Traits(qkv_bias=qkv, out_bias=out, mlp_bias=config.flag("mlp_bias", False)))
+
+
+@family("apertus")
+def apertus(config: Config) -> Model:
+    """Apertus: a norm of q and k, a plain MLP whose activation has two learned numbers."""
+    bias = config.flag("attention_bias", False)
+    return decoder(config, Traits(gated=False, qkv_bias=bias, out_bias=bias, head_norm=HeadNorm(), act_vectors=2))
+
+
+@family("exaone4")
+def exaone4(config: Config) -> Model:
+    """EXAONE 4: norms behind the blocks alone, a norm of q and k, no rotation in the layers that see everything."""
+    return decoder(
+        config,
+        Traits(pre_norm=False, post_norm=True, head_norm=HeadNorm(), every=4, rotary_kinds=(SLIDING,)),
+    )

@@ -1,9 +1,10 @@
-"""Attention with a KV cache: multi-head, grouped-query, multi-query; full or sliding window."""
+"""Attention with a KV cache: multi-head, grouped-query, multi-query; full, windowed or in chunks."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from roofline import ops
 from roofline.dtypes import DType
@@ -12,9 +13,25 @@ from roofline.parts.base import Kernel, Pass, Weight
 from roofline.shard import Axis, Shard
 
 
-def attend(run: Pass, label: str, heads: Axis, kv_heads: Axis, window: int | None = None) -> list[Kernel]:
-    """The attention kernel of each group of rows: decode and prefill rows do not share one."""
+def named(run: Pass, name: str, phase: str) -> str:
+    """The name of a kernel over one group of rows, told apart where there are more."""
+    return name if len(run.groups) == 1 else f"{name}_{phase}"
+
+
+def attend(
+    run: Pass,
+    label: str,
+    heads: Axis,
+    kv_heads: Axis,
+    limits: Limits | None = None,
+    **options: Any,
+) -> list[Kernel]:
+    """The attention kernel of each group of rows, with more `options` of the operation.
+
+    Decode and prefill rows do not share one.
+    """
     rows: list[Kernel] = []
+    limits = limits or Limits()
     for group in run.groups:
         work = ops.attention(
             sequences=group.sequences,
@@ -26,21 +43,60 @@ def attend(run: Pass, label: str, heads: Axis, kv_heads: Axis, window: int | Non
             kv=run.kv,
             activations=run.activations,
             compute=run.precision.compute,
-            window=window,
+            window=limits.window,
+            chunk=limits.chunk,
+            vectors=run.vectors,
+            **options,
         )
-        phase = "" if len(run.groups) == 1 else f"_{group.phase}"
-        name = f"attention{phase}" if window is None else f"attention{phase}_sliding"
-        rows.append(Kernel(name, label, work))
+        rows.append(Kernel(f"{named(run, 'attention', group.phase)}{limits.suffix}", label, work))
     return rows
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How far a query sees: the last `window` positions, or its own `chunk` of them; everything where both are None."""
+
+    window: int | None = None
+    chunk: int | None = None
+
+    @property
+    def suffix(self) -> str:
+        """What sets the kernel's name apart from full attention's."""
+        return "_sliding" if self.window is not None else "_chunked" if self.chunk is not None else ""
+
+    @property
+    def sort(self) -> str:
+        """The same in words."""
+        if self.window is not None:
+            return f"last {self.window:,} tokens"
+        return "all tokens" if self.chunk is None else f"own chunk of {self.chunk:,} tokens"
+
+    def kept(self, held: Num) -> Num:
+        """Positions that stay in the cache of a sequence of `held`."""
+        most = self.window if self.window is not None else self.chunk
+        return held if most is None else minimum(held, most)
+
+
+@dataclass(frozen=True, slots=True)
+class HeadNorm:
+    """A norm of q and k: over each head or (`whole`) over all of them, with one scale for each element it spans.
+
+    `vectors`: 1 scale, 2 scale and bias, 0 neither. `whole` also stands for a scale of its own for each head, which
+    are as many numbers.
+    """
+
+    whole: bool = False
+    vectors: int = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Attention:
     """softmax(q·Kᵀ)·V between a QKV and an output projection.
 
-    `heads` and `kv_heads` are axes of head_dim elements a head; `rotary_dim` elements of each head are
-    rotated (0: no rotary embedding); `qk_norm` normalises each head of q and k; `window` [tokens] caps
-    what a query sees.
+    `heads` and `kv_heads` are axes of head_dim elements a head, `value_dim` of V where that differs; `rotary_dim`
+    elements of each head are rotated (0: no rotary embedding). `gate` multiplies the output: "element" by as many
+    numbers, "head" by one a head. `sinks`: a learned logit a head. `tied_values`: V is the product of K's matrix.
+    `shares_cache`: K and V are those of an earlier layer.
     """
 
     hidden: Axis
@@ -49,52 +105,96 @@ class Attention:
     rotary_dim: int = 0
     qkv_bias: bool = False
     out_bias: bool = False
-    qk_norm: bool = False
-    window: int | None = None
+    head_norm: HeadNorm | None = None
+    limits: Limits = Limits()
+    value_dim: int | None = None
+    gate: str = ""
+    sinks: bool = False
+    tied_values: bool = False
+    shares_cache: bool = False
     label: str = "attention"
 
-    def projections(self) -> tuple[Weight, Weight, Weight]:
-        """The three matrices of the QKV GEMM."""
-        return (
-            Weight("q_proj", self.heads, self.hidden, self.qkv_bias),
-            Weight("k_proj", self.kv_heads, self.hidden, self.qkv_bias),
-            Weight("v_proj", self.kv_heads, self.hidden, self.qkv_bias),
-        )
+    @property
+    def sort(self) -> str:
+        """What it sees, in words."""
+        return self.limits.sort
+
+    def projections(self) -> tuple[Weight, ...]:
+        """The matrices of the QKV GEMM, that of a gate among them."""
+        found = [Weight("q_proj", self.heads, self.hidden, self.qkv_bias)]
+        if not self.shares_cache:
+            found.append(Weight("k_proj", self.kv_heads, self.hidden, self.qkv_bias))
+            if not self.tied_values:
+                found.append(Weight("v_proj", self._values(self.kv_heads), self.hidden, self.qkv_bias))
+        if self.gate:
+            out = self._values(self.heads) if self.gate == "element" else Axis("heads", self.heads.size)
+            found.append(Weight("gate_proj", out, self.hidden))
+        return tuple(found)
+
+    def _values(self, heads: Axis) -> Axis:
+        """The same heads as wide as V."""
+        return heads if self.value_dim is None else Axis(heads.name, heads.size, self.value_dim, heads.uneven)
 
     def output(self) -> Weight:
         """The matrix back to the residual stream."""
-        return Weight("o_proj", self.hidden, self.heads, self.out_bias)
+        return Weight("o_proj", self.hidden, self._values(self.heads), self.out_bias)
+
+    def norms(self) -> tuple[Weight, ...]:
+        """The parameters of the norm of q and k."""
+        if self.head_norm is None:
+            return ()
+        head = Axis("head_dim", self.heads.unit)
+        q, k = (self.heads, self.kv_heads) if self.head_norm.whole else (head, head)
+        spans = (("q_norm", q),) if self.shares_cache else (("q_norm", q), ("k_norm", k))
+        return tuple(
+            Weight(f"{name}{part}", axis, kind="vector")
+            for name, axis in spans
+            for part in ("", "_bias")[: self.head_norm.vectors]
+        )
 
     def weights(self) -> tuple[Weight, ...]:
-        """Q, K, V and output projections, and the scales of the QK norm."""
-        head = Axis("head_dim", self.heads.unit)
-        norms = (Weight("q_norm", head, kind="vector"), Weight("k_norm", head, kind="vector"))
-        return (*self.projections(), self.output(), *(norms if self.qk_norm else ()))
+        """Q, K, V and output projections, the parameters of the QK norm, sinks."""
+        sinks = (Weight("sinks", Axis("heads", self.heads.size), kind="vector"),) if self.sinks else ()
+        return (*self.projections(), self.output(), *self.norms(), *sinks)
 
     def kernels(self, run: Pass) -> Iterable[Kernel]:
         """QKV projection, QK norm with RoPE, attention for each group of rows, output projection."""
         rows = run.gemm("qkv_proj", self.label, run.tokens, self.projections())
-        heads, kv_heads = run.shard.units(self.heads), run.shard.units(self.kv_heads)
-        if self.rotary_dim or self.qk_norm:
+        heads = run.shard.units(self.heads)
+        normed = self.head_norm is not None
+        if self.rotary_dim or normed:
             work = ops.rope(
                 m=run.tokens,
                 heads=heads,
-                kv_heads=kv_heads,
+                kv_heads=0 if self.shares_cache else run.shard.units(self.kv_heads),
                 head_dim=self.heads.unit,
                 rotary_dim=self.rotary_dim,
-                normed=int(self.qk_norm),
+                normed=int(normed),
+                scales=sum(run.shard.elements(each.out) for each in self.norms()),
                 activations=run.activations,
                 weights=run.vectors,
             )
-            rows.append(Kernel("qk_norm_rope" if self.qk_norm else "rope", self.label, work))
-        rows += attend(run, self.label, self.heads, self.kv_heads, self.window)
-        rows += run.gemm("o_proj", self.label, run.tokens, (self.output(),))
-        return rows
+            rows.append(Kernel("qk_norm_rope" if normed else "rope", self.label, work))
+        options = {
+            "value_dim": self.value_dim,
+            "appended": not self.shares_cache,
+            "sinks": heads if self.sinks else None,
+        }
+        rows += attend(run, self.label, self.heads, self.kv_heads, self.limits, **options)
+        if self.gate:
+            width = run.shard.elements(self.output().inp or self.heads)
+            gate = ops.activation(m=run.tokens, width=width, gates=1, activations=run.activations)
+            rows.append(Kernel("attention_gate", self.label, gate))
+        return [*rows, *run.gemm("o_proj", self.label, run.tokens, (self.output(),))]
 
     def cache_bytes(self, held: Num, kv: DType, shard: Shard) -> Num:
-        """K and V of every position kept: all of them, or those inside the window."""
-        kept = held if self.window is None else minimum(held, self.window)
-        return kv.matrix(2 * shard.units(self.kv_heads) * kept, self.kv_heads.unit)
+        """K and V of every position kept: all of them, or those inside the window or chunk."""
+        if self.shares_cache:
+            return 0
+        rows = shard.units(self.kv_heads) * self.limits.kept(held)
+        if self.value_dim is None:
+            return kv.matrix(2 * rows, self.kv_heads.unit)
+        return kv.matrix(rows, self.kv_heads.unit) + kv.matrix(rows, self.value_dim)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +204,11 @@ class BareAttention:
     heads: Axis
     kv_heads: Axis
     label: str = "attention"
+
+    @property
+    def sort(self) -> str:
+        """What it sees, in words."""
+        return Limits().sort
 
     def weights(self) -> tuple[Weight, ...]:
         """None: the projections are in the bulk."""

@@ -10,6 +10,7 @@ from roofline import collectives, ops
 from roofline.cost import Work
 from roofline.dtypes import DType, dtype
 from roofline.num import Num
+from roofline.routing import Spread
 from roofline.shard import Axis, Shard
 from roofline.workload import Precision, Rows, Workload
 
@@ -18,7 +19,8 @@ from roofline.workload import Precision, Rows, Workload
 class Weight:
     """A stored parameter: a matrix y[out] = W[out, inp] x[inp] (+ b[out]), or a vector without `inp`.
 
-    `kind` sets apart what is counted apart: "matrix", "vector", "table" (looked up), "positions".
+    `kind` sets apart what is counted apart: "matrix", "vector", "table" (looked up), "positions". `experts` says
+    that there is one for each routed expert, of which a token goes through `top_k`.
     """
 
     name: str
@@ -26,20 +28,33 @@ class Weight:
     inp: Axis | None = None
     bias: bool = False
     kind: str = "matrix"
+    experts: Axis | None = None
+    top_k: int = 1
 
     @property
-    def parameters(self) -> int:
-        """Numbers stored, the bias included."""
+    def size(self) -> int:
+        """Numbers stored in one copy of it, the bias included."""
         rows = self.out.elements
         return rows * (self.inp.elements if self.inp else 1) + (rows if self.bias else 0)
 
+    @property
+    def parameters(self) -> int:
+        """Numbers stored, of every expert together."""
+        return self.size if self.experts is None else self.size * self.experts.size
+
+    @property
+    def active(self) -> int:
+        """Numbers that one token goes through."""
+        return self.parameters if self.experts is None else self.size * self.top_k
+
     def bytes(self, precision: Precision, shard: Shard) -> Num:
         """Bytes that one rank stores [byte]."""
+        copies = 1 if self.experts is None else shard.units(self.experts)
         rows = shard.elements(self.out)
         if self.inp is None:
-            return precision.vectors.of(rows)
+            return copies * precision.vectors.of(rows)
         stored = dtype(precision.weights).matrix(rows, shard.elements(self.inp))
-        return stored + precision.vectors.of(rows) if self.bias else stored
+        return copies * (stored + precision.vectors.of(rows) if self.bias else stored)
 
 
 class Kernel(NamedTuple):
@@ -53,12 +68,16 @@ class Kernel(NamedTuple):
 class Pass:
     """One forward pass of one rank: the rows, the number formats and the split, as parts see them."""
 
-    __slots__ = ("activations", "groups", "kv", "link", "logits", "precision", "shard", "tokens", "vectors", "weights")
+    __slots__ = (
+        *("activations", "groups", "kv", "link", "logits", "precision", "shard", "spread", "tokens", "vectors"),
+        "weights",
+    )
 
     def __init__(self, workload: Workload, precision: Precision, shard: Shard, link: str = "link") -> None:
         self.groups: tuple[Rows, ...] = workload.groups
         self.tokens: Num = workload.tokens
         self.logits: Num = workload.logits
+        self.spread: Spread = workload.spread
         self.precision = precision
         self.shard = shard
         self.link = link

@@ -71,12 +71,13 @@ class Positions(Stateless):
 
 @dataclass(frozen=True, slots=True)
 class Norm(Stateless):
-    """RMSNorm or LayerNorm, after adding `added` tensors to the residual stream."""
+    """RMSNorm or LayerNorm, after adding `added` tensors to the residual stream; adds the stream `after` it."""
 
     name: str
     width: Axis
     added: int = 1
     vectors: int = 1
+    after: int = 0
     label: str = "norm"
 
     def weights(self) -> tuple[Weight, ...]:
@@ -91,6 +92,7 @@ class Norm(Stateless):
             m=run.tokens,
             width=self.width.elements,
             added=self.added,
+            after=self.after,
             vectors=self.vectors,
             activations=run.activations,
             weights=run.vectors,

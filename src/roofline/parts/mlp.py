@@ -12,23 +12,28 @@ from roofline.shard import Axis
 
 @dataclass(frozen=True, slots=True)
 class Mlp(Stateless):
-    """down(act(gate(x)) · up(x)), or down(act(up(x))) where it is not `gated`."""
+    """down(act(gate(x)) · up(x)), or down(act(up(x))) where it is not `gated`.
+
+    `act_vectors` is how many numbers a learned activation has; they are stored, their bytes moved are not counted.
+    """
 
     hidden: Axis
     intermediate: Axis
     gated: bool = True
     bias: bool = False
+    act_vectors: int = 0
     label: str = "mlp"
 
     def weights(self) -> tuple[Weight, ...]:
-        """Gate and up projection (or up alone), down projection."""
+        """Gate and up projection (or up alone), down projection, what a learned activation has."""
         names = ("gate_proj", "up_proj") if self.gated else ("up_proj",)
         up = tuple(Weight(name, self.intermediate, self.hidden, self.bias) for name in names)
-        return (*up, Weight("down_proj", self.hidden, self.intermediate, self.bias))
+        learned = (Weight("act", Axis("act", self.act_vectors), kind="vector"),) if self.act_vectors else ()
+        return (*up, Weight("down_proj", self.hidden, self.intermediate, self.bias), *learned)
 
     def kernels(self, run: Pass) -> Iterable[Kernel]:
         """A GEMM for each matrix, and the activation before the last."""
-        *up, down = self.weights()
+        *up, down = (each for each in self.weights() if each.inp is not None)
         rows: list[Kernel] = []
         for each in up:
             rows += run.gemm(each.name, self.label, run.tokens, (each,))

@@ -7,6 +7,7 @@ from typing import Any, Literal, cast
 
 import msgspec
 
+from roofline.bound import Point
 from roofline.byhand import ByHand, notes
 from roofline.capacity import memory
 from roofline.catalogue import source_titles
@@ -15,11 +16,12 @@ from roofline.crossing import Crossovers
 from roofline.device import Figure, Sheet
 from roofline.errors import BadValue
 from roofline.ledger import Ledger, Total
-from roofline.model import Model
+from roofline.model import LONG, Model
 from roofline.shard import Shard
 from roofline.show.schema import (
     AgainstRecord,
     ByHandRecord,
+    CacheRecord,
     CrossoverRecord,
     CrossoversRecord,
     DeviceRecord,
@@ -185,6 +187,8 @@ def _workload(ledger: Ledger) -> WorkloadRecord:
         compute=precision.compute,
         tp=ledger.shard.tp,
         fused=ledger.fused,
+        experts_touched=cast("float | None", ledger.workload.spread.touched),
+        expert_skew=ledger.workload.spread.skew,
     )
 
 
@@ -192,7 +196,7 @@ def _total(ledger: Ledger) -> TotalRecord:
     total: Total = ledger.total
     return TotalRecord(
         flops=cast(int, total.flops),
-        bytes=cast(int, total.bytes),
+        bytes=sum(_moved(point) for point in ledger.kernels),
         intensity=cast(float, total.intensity),
         seconds=cast(float, total.seconds),
         bound_seconds=cast(float, total.bound_seconds),
@@ -227,8 +231,8 @@ def _kernels(ledger: Ledger) -> list[KernelRecord]:
                 part=point.part,
                 count=count,
                 flops=cast(int, point.flops),
-                bytes=cast(int, point.bytes),
-                weight_bytes=count * moved.get("weights", 0),
+                bytes=_moved(point),
+                weight_bytes=count * moved.get("weights", 0) + _routed(point),
                 kv_bytes=count * moved.get("kv", 0),
                 activation_bytes=count * (moved.get("activations", 0) + moved.get("output", 0)),
                 link_bytes=_whole(count * cast(float, cost.link_bytes)),
@@ -241,6 +245,17 @@ def _kernels(ledger: Ledger) -> list[KernelRecord]:
             )
         )
     return rows
+
+
+def _routed(point: Point) -> int:
+    """Bytes of the experts beyond the fewest: an expectation, rounded up."""
+    return _whole(point.count * cast(float, point.work.cost.memory.get("routed", 0)))
+
+
+def _moved(point: Point) -> int:
+    """Memory bytes of all calls of a kernel."""
+    apart = (cast(int, n) for role, n in point.work.cost.memory.items() if role != "routed")
+    return point.count * sum(apart) + _routed(point)
 
 
 def _whole(n: float) -> int:
@@ -324,9 +339,24 @@ def devices_record(sheets: Sequence[Sheet]) -> dict[str, Any]:
     return _plain(DevicesRecord("roofline.devices/1", [_device(each) for each in sheets]))
 
 
-def _kv_per_token(model: Model) -> int:
+def _kv_per_token(model: Model) -> float:
     """Bytes of KV cache that one more token adds, in BF16, before any window is full [byte]."""
-    return cast(int, model.cache_bytes(1, Precision(), Shard()))
+    return cast(float, model.cache_bytes_per_token(Precision(), Shard()))
+
+
+def _caches(model: Model) -> list[CacheRecord]:
+    """The cache by kind of layer."""
+    formats = Precision(), Shard()
+    return [
+        CacheRecord(
+            each.sort,
+            each.layers,
+            cast(float, each.bytes_per_token(*formats)),
+            LONG,
+            cast(int, each.bytes(LONG, *formats)),
+        )
+        for each in model.caches()
+    ]
 
 
 def model_record(model: Model) -> dict[str, Any]:
@@ -338,6 +368,7 @@ def model_record(model: Model) -> dict[str, Any]:
             parameters=model.parameters(),
             layers=model.layers,
             kv_bytes_per_token=_kv_per_token(model),
+            cache=_caches(model),
             weight_bytes=cast(int, model.weight_bytes(Precision(), Shard())),
             max_positions=model.max_positions,
             assumptions=list(model.assumptions),

@@ -52,6 +52,8 @@ class WorkloadRecord(msgspec.Struct):
     compute: str
     tp: int
     fused: bool
+    experts_touched: float | None
+    expert_skew: float
 
 
 class EfficiencyRecord(msgspec.Struct):
@@ -279,6 +281,16 @@ class ByHandRecord(OpRecord):
     assumptions: list[str]
 
 
+class CacheRecord(msgspec.Struct):
+    """What a sequence caches in the layers of one kind, in BF16; `long_bytes` at `long_tokens` tokens."""
+
+    sees: str
+    layers: int
+    bytes_per_token: float
+    long_tokens: int
+    long_bytes: int
+
+
 class ModelRecord(msgspec.Struct):
     """`models NAME --json`."""
 
@@ -286,7 +298,8 @@ class ModelRecord(msgspec.Struct):
     name: str
     parameters: Parameters
     layers: int
-    kv_bytes_per_token: int
+    kv_bytes_per_token: float
+    cache: list[CacheRecord]
     weight_bytes: int
     max_positions: int | None
     assumptions: list[str]
@@ -300,7 +313,7 @@ class ModelLine(msgspec.Struct):
     name: str
     parameters: Parameters
     layers: int
-    kv_bytes_per_token: int
+    kv_bytes_per_token: float
 
 
 class ModelsRecord(msgspec.Struct):

@@ -12,7 +12,7 @@ from roofline.assumptions import warnings
 from roofline.capacity import Memory
 from roofline.comparison import Measured, Price
 from roofline.ledger import Ledger
-from roofline.model import Model
+from roofline.model import LONG, Model
 from roofline.shard import Shard
 from roofline.show import words
 from roofline.show.terminal import STYLES, Cell, bullets, show, table, text
@@ -190,7 +190,20 @@ def models_text(models: Sequence[tuple[str, Model]]) -> RenderableType:
 
 
 def _kv(model: Model) -> float:
-    return _number(model.cache_bytes(1, Precision(), Shard()))
+    return _number(model.cache_bytes_per_token(Precision(), Shard()))
+
+
+def _caches(model: Model) -> list[tuple[str, str]]:
+    """The cache of a long sequence, by kind of layer where there are several."""
+    formats = Precision(), Shard()
+    kinds = model.caches()
+    if not kinds:
+        return []
+    whole = sum(_number(each.bytes(LONG, *formats)) for each in kinds)
+    rows = [(f"KV cache of {LONG:,} tokens (bf16)", gib(whole))]
+    if len(kinds) > 1 or kinds[0].sort != "all tokens":
+        rows += [(f"  {each.layers} x {each.sort}", gib(_number(each.bytes(LONG, *formats)))) for each in kinds]
+    return rows
 
 
 def model_text(model: Model) -> RenderableType:
@@ -199,18 +212,26 @@ def model_text(model: Model) -> RenderableType:
     grid = Table.grid(padding=(0, 2, 0, 0))
     grid.add_column()
     grid.add_column(justify="right")
+    vision = "not counted" if counted.vision is None else f"{counted.vision:,}" if counted.vision else ""
+    further = "not counted" if counted.prediction is None else f"{counted.prediction:,}" if counted.prediction else ""
     rows = [
         ("parameters", f"{counted.total:,}"),
         ("  token embedding", f"{counted.embedding:,}"),
+        ("  routed experts", f"{counted.experts:,}" if counted.experts else ""),
+        ("  vision", vision),
         ("  active a token", f"{counted.active:,}"),
+        ("    without the token embedding", f"{counted.active_without_embedding:,}"),
+        ("beside them, predicting further tokens", further),
         ("layers", f"{model.layers:,}"),
-        ("KV cache a token (bf16)", f"{int(_kv(model)):,} B"),
+        ("KV cache a token (bf16)", f"{_kv(model):,.0f} B"),
+        *_caches(model),
         ("weights (bf16)", gib(_number(model.weight_bytes(Precision(), Shard())))),
     ]
     if model.max_positions:
         rows.append(("positions in the config", f"{model.max_positions:,}"))
     for row in rows:
-        grid.add_row(*row)
+        if row[1]:
+            grid.add_row(*row)
     blocks: list[RenderableType] = [text(model.name, style="bold"), text(), grid]
     notes = [*model.assumptions, *(f"{key}: {value}" for key, value in model.sources.items())]
     return Group(*blocks, text(), bullets(notes)) if notes else Group(*blocks)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from roofline.errors import RooflineError, UnknownName
 from roofline.model import Model
 from roofline.num import Num
-from roofline.ops import attended
+from roofline.pairs import attended
 from roofline.shard import Shard
 from roofline.training.recipe import Recipe, Recompute
 from roofline.training.step import FORWARD, Row, flops, micro_batch, rows

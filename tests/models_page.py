@@ -1,0 +1,85 @@
+"""docs/models.md, from the registry of families and the cases that the tests count."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import test_families
+from family_cases import CASES, COUNTED_OTHERWISE, ident
+from roofline.families import load_all
+
+_HEAD = """\
+# Models
+
+A `config.json` is read by its structure: which keys are there decides what is counted. What the keys leave open lies in
+one small file a family (`src/roofline/families`). Written by `scripts/models-page` from the registry and the cases that
+the tests count.
+
+How a family was checked:
+
+- **counted**: parameters (total, token embedding, routed experts) of so many small configurations equal those of
+  transformers on the meta device, difference 0, and so do those of the full size that its class has by default; FLOPs
+  of every matrix product of a forward pass, attention and experts included, equal PyTorch's `FlopCounterMode`.
+  `scripts/oracle-test` counts again (it installs torch and transformers beside the rest, one command); the other tests
+  compare with the counts kept in `tests/golden/families.json`.
+- **weights**: as *counted*, with FLOPs of the weight matrices alone.
+- **published**: the total of the published checkpoint, whose code is not in transformers.
+- **as X**: another name of X's text model, with equal counts.
+
+FlopCounterMode counts nothing of attention on a CPU's fused kernels, so attention runs eagerly there: whole, a mask
+leaves nothing out. Ours is causal, windowed or selected; for the comparison its kernels are taken whole. Experts that
+loop over what a router chose cannot run without numbers: there they are batched products over the same rows.
+
+| model_type | family | checked |
+|---|---|---|
+"""
+_TAIL = """
+Where the two do not count the same:
+
+{otherwise}
+
+## What is not counted yet
+
+Recurrent and linear-attention layers, encoders, experts of attention, inputs or a cache that layers share: refused by
+the key that says so. Vision and audio towers: named in the assumptions, `vision` is null, and everything is of the text
+model. Layers that predict further tokens are in no total, as transformers leaves them out; `parameters.prediction` has
+them where their structure is known, else null. An unknown `model_type` is read by its keys, and the answer says on top
+what that takes for granted and which keys were not read.
+
+## Conventions
+
+- `active` is what one token goes through: everything but the routed experts, and of these `top_k`. Published figures
+  differ in whether they have the token table in it, whose rows are looked up: Mixtral's 12.9 B, Qwen3-235B-A22B's 22 B
+  and Llama 4 Scout's 17 B have it, DeepSeek-V3's 37 B, Kimi K2's 32 B and gpt-oss-120b's 5.1 B leave it out
+  (`active_without_embedding`).
+- Experts that are read: as many distinct ones as T tokens reach on average where each chooses k of E evenly,
+  E(1 - (1 - k/E)^T); `--experts-touched N` gives their number, `--expert-skew S` a power law. The floor takes k.
+- Latent attention of decode rows is absorbed (every head attends to the cached latents), of prefill rows expanded (K
+  and V of every position are made first); with an indexer always absorbed.
+- A nested config leaves out what is its class's default; those are taken from transformers' classes
+  (`src/roofline/data/defaults.json`, written by `scripts/defaults`), and the answer names the sizes it took.
+"""
+
+
+def page() -> str:
+    """The whole page."""
+    golden = json.loads((Path(__file__).parent / "golden" / "families.json").read_text("utf-8"))
+    cases = Counter(model_type for model_type, _ in CASES)
+    cases.update(each.model_type for each in test_families.GOLDEN)
+    whole = {kind for kind, changes in CASES if golden[ident(kind, changes)]["flops"] is not None}
+    published = {keys["model_type"] for keys, _ in test_families.PUBLISHED}
+    rows: list[str] = []
+    for name, reader in sorted(load_all().items()):
+        if name in test_families.SAME:
+            checked = f"as {test_families.SAME[name]}"
+        elif name in cases:
+            checked = f"{'counted' if name in whole else 'weights'}, {cases[name]}"
+        else:
+            assert name in published
+            checked = "published"
+        said = (reader.__doc__ or "").split("\n")[0].split(":")[0].rstrip(".")
+        rows.append(f"| `{name}` | {said} | {checked} |")
+    otherwise = "\n".join(f"- `{name}`: {what}." for name, what in sorted(COUNTED_OTHERWISE.items()))
+    return _HEAD + "\n".join(rows) + "\n" + _TAIL.format(otherwise=otherwise)

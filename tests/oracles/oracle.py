@@ -1,0 +1,76 @@
+"""What transformers and PyTorch count for a config.json, on the meta device: parameters, FLOPs of a forward pass."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from typing import Any, NamedTuple
+
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+
+import torch
+import transformers
+from torch.utils.flop_counter import FlopCounterMode
+
+transformers.logging.set_verbosity_error()
+SEQUENCES, NEW = 2, 7
+
+
+class Counted(NamedTuple):
+    """The counts of transformers and PyTorch; `flops` are of every matrix product, None where none could be run."""
+
+    parameters: int
+    embedding: int
+    experts: int
+    flops: int | None
+
+
+def build(keys: dict[str, Any]) -> Any:
+    """The model of a config.json without its weights."""
+    kind = keys["model_type"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        config = transformers.AutoConfig.for_model(
+            kind, **{key: each for key, each in keys.items() if key != "model_type"}
+        )
+        auto = transformers.AutoModelForCausalLM
+        with torch.device("meta"):
+            return auto.from_config(config, attn_implementation="eager").eval()
+
+
+def parameters(model: Any) -> tuple[int, int, int]:
+    """All parameters, tied ones once; those of the token embedding; those of routed experts."""
+    total = experts = 0
+    for name, each in model.named_parameters():
+        total += each.numel()
+        experts += each.numel() if ".experts." in name and "shared" not in name else 0
+    return total, model.get_input_embeddings().weight.numel(), experts
+
+
+def flops(model: Any) -> int | None:
+    """FLOPs of one forward pass of 2 sequences of 7 tokens with logits of all.
+
+    Attention is eager, so that its products are counted, and whole: a mask leaves none of them out. Experts are
+    batched products over the rows that they are given, as loops over what a router chose cannot run without numbers.
+    """
+    if hasattr(model, "set_experts_implementation"):
+        model.set_experts_implementation("batched_mm")
+    tokens = torch.zeros(SEQUENCES, NEW, dtype=torch.long, device="meta")
+    masks = (torch.zeros(SEQUENCES, 1, NEW, NEW, device="meta"), torch.ones(SEQUENCES, NEW, device="meta"), None)
+    for mask in masks:
+        try:
+            with FlopCounterMode(display=False) as counter, torch.no_grad():
+                model(input_ids=tokens, attention_mask=mask, use_cache=False)
+        except (RuntimeError, ValueError, TypeError, NotImplementedError) as error:
+            last = error
+            continue
+        return counter.get_total_flops()
+    if os.environ.get("ORACLE_DEBUG"):
+        print(type(model).__name__, str(last)[:300])
+    return None
+
+
+def count(keys: dict[str, Any]) -> Counted:
+    """The counts for one config.json."""
+    model = build(keys)
+    return Counted(*parameters(model), flops(model))
