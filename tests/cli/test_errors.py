@@ -54,7 +54,7 @@ def plain(text: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["nope"], ["nope", "predict", "models", "devices"]),
+        (["nope"], ["nope", "predict", "--help"]),
         (["--nope"], ["--nope"]),
         (["predict"], ["MODEL"]),
         (["predict", "Qwen3-8B"], ["--device"]),
