@@ -8,7 +8,7 @@ import pytest
 
 import roofline as rl
 from roofline.bound import demands
-from roofline.byhand import beside, by_hand, names, notes, usage
+from roofline.byhand import beside, by_hand, names, usage
 from roofline.errors import BadValue, UnknownName
 from roofline.hypothetical import changed_device
 
@@ -69,10 +69,10 @@ def test_math_path_beside_the_tiled_kernel():
 
 def test_what_is_left_out_is_named():
     """INT4 unpacking, three kernels as one, one step of a ring."""
-    assert any("unpacking" in each for each in notes(by_hand("linear", ["m=1", "n=8", "k=8", "weights=int4"], H100)))
+    assert any("unpacking" in each for each in by_hand("linear", ["m=1", "n=8", "k=8", "weights=int4"], H100).notes)
     dims = ["sequences=1", "new=4k", "context=0", "heads=32", "kv_heads=8", "head_dim=128"]
-    assert any("3 kernels" in each for each in notes(by_hand("attention-math", dims, H100)))
-    assert any("one step" in each for each in notes(by_hand("all-reduce", ["bytes=1GB", "ranks=8"], H100)))
+    assert any("3 kernels" in each for each in by_hand("attention-math", dims, H100).notes)
+    assert any("one step" in each for each in by_hand("all-reduce", ["bytes=1GB", "ranks=8"], H100).notes)
 
 
 def test_share_of_peak_is_of_its_own_rate():

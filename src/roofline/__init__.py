@@ -13,9 +13,7 @@ from roofline import collectives, ops
 from roofline.bound import Bound, Point, place
 from roofline.capacity import Memory, memory
 from roofline.cost import Cost, Work
-from roofline.crossing import crossovers
 from roofline.device import Device, Topology
-from roofline.diagnosis import diagnose
 from roofline.errors import RooflineError
 from roofline.ledger import Ledger, predict
 from roofline.model import Model
@@ -23,6 +21,8 @@ from roofline.shard import Shard
 from roofline.workload import Precision, Workload
 
 if TYPE_CHECKING:
+    from roofline.crossing import crossovers
+    from roofline.diagnosis import diagnose
     from roofline.show import charts
 
 __all__ = [
@@ -50,10 +50,15 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    """`charts` is there when it is asked for: a prediction draws nothing."""
-    if name == "charts":
-        from importlib import import_module
+# Loaded when they are asked for: a prediction draws nothing, and asks nothing else.
+_LATER = {"charts": "roofline.show.charts", "crossovers": "roofline.crossing", "diagnose": "roofline.diagnosis"}
 
-        return import_module("roofline.show.charts")
-    raise AttributeError(f"module 'roofline' has no attribute {name!r}")
+
+def __getattr__(name: str) -> Any:
+    """A public name that is loaded when it is asked for."""
+    if name not in _LATER:
+        raise AttributeError(f"module 'roofline' has no attribute {name!r}")
+    from importlib import import_module
+
+    module = import_module(_LATER[name])
+    return getattr(module, name, module)

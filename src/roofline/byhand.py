@@ -37,6 +37,25 @@ class ByHand:
     formulas: Mapping[str, Formula]
     options: Mapping[str, str]
 
+    @property
+    def notes(self) -> list[str]:
+        """What the answer leaves out or takes for granted, in sentences."""
+        point = self.point
+        said = list(point.device.assumptions)
+        said += [
+            f"The {rate} peak of {point.device.id} is unknown: its FLOPs are left out" for rate in point.bound.unknown
+        ]
+        for key, name in self.options.items():
+            if name in DTYPES and DTYPES[name].bits < 16:
+                note = f" ({DTYPES[name].note})" if DTYPES[name].note else ""
+                said.append(f"{key} in {name}{note}: unpacking or converting them is not charged")
+        if point.work.cost.launches != 1:
+            said.append(f"{point.work.cost.launches} kernels as one: the bound is of their sums")
+        if point.work.cost.links:
+            said.append("A ring's bytes and one step's latency; a switch that reduces in the network can beat it")
+        said.append("Bytes are ideal, each operand once; what a cache keeps can beat a memory bound")
+        return said
+
 
 def by_hand(name: str, words: Sequence[str], device: Device) -> ByHand:
     """The operation `name` with dims and options written KEY=VALUE; raises UnknownName or BadValue.
@@ -143,23 +162,6 @@ def _formula(value: Num, symbol: Num, sizes: Mapping[str, Num]) -> Formula:
     chosen = symbol.at(**sizes)
     written = {key: Expr.var(f"{each:,}") for key, each in sizes.items()}
     return Formula(str(chosen), str(chosen.evaluate(**written)), value)
-
-
-def notes(found: ByHand) -> list[str]:
-    """What the answer leaves out or takes for granted, in sentences."""
-    point = found.point
-    said = list(point.device.assumptions)
-    said += [f"The {rate} peak of {point.device.id} is unknown: its FLOPs are left out" for rate in point.bound.unknown]
-    for key, name in found.options.items():
-        if name in DTYPES and DTYPES[name].bits < 16:
-            note = f" ({DTYPES[name].note})" if DTYPES[name].note else ""
-            said.append(f"{key} in {name}{note}: unpacking or converting them is not charged")
-    if point.work.cost.launches != 1:
-        said.append(f"{point.work.cost.launches} kernels as one: the bound is of their sums")
-    if point.work.cost.links:
-        said.append("A ring's bytes and one step's latency; a switch that reduces in the network can beat it")
-    said.append("Bytes are ideal, each operand once; what a cache keeps can beat a memory bound")
-    return said
 
 
 def names() -> list[str]:

@@ -20,7 +20,6 @@ from roofline.files import exists, home, printable, read_text
 from roofline.model import Block, Model
 from roofline.parts.attention import BareAttention
 from roofline.parts.ends import Bulk
-from roofline.recognition import recognise
 from roofline.shard import Axis
 from roofline.units import GIGA, MIB
 
@@ -64,6 +63,8 @@ def load_sheet(name: str | os.PathLike[str]) -> Sheet:
 def _recognised(text: str) -> Sheet:
     """The one device that a name from a driver or a profile means; raises UnknownName with what comes close."""
     see = "See: roofline devices; or name a device's TOML file."
+    from roofline.recognition import recognise
+
     found = recognise(text if text.isprintable() else "")
     if found.id is not None:
         return sheets.one(found.id).taken_for(printable(text))

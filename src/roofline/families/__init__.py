@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from importlib import import_module
+from pathlib import Path
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING
 
@@ -32,6 +33,19 @@ def family(*model_types: str) -> Callable[[Reader], Reader]:
     return register
 
 
+def reader_of(model_type: str) -> Reader | None:
+    """The registered reader of a `model_type`, or None.
+
+    Imports the files that write the name, of which one registers it as a rule: the others are left alone.
+    """
+    if model_type and model_type not in FAMILIES:
+        for each in iter_modules(__path__):
+            source = (Path(__path__[0]) / f"{each.name}.py").read_bytes()
+            if f'"{model_type}"'.encode("utf-8", "replace") in source:
+                import_module(f"{__name__}.{each.name}")
+    return FAMILIES.get(model_type)
+
+
 def load_all() -> dict[str, Reader]:
     """Every registered family, after importing each file of this folder."""
     for each in iter_modules(__path__):
@@ -57,8 +71,7 @@ def family_of(config: Config) -> Reader:
     Raises ConfigError for an unknown family with a key that no relative of Llama has, or without one that
     each has.
     """
-    found = load_all().get(config.model_type)
-    return found if found is not None else _by_structure
+    return reader_of(config.model_type) or _by_structure
 
 
 def _by_structure(config: Config) -> Model:
@@ -73,7 +86,7 @@ def _by_structure(config: Config) -> Model:
     if strange:
         raise config.fail(
             f"model_type {name} is not known here, and {strange} is not what a relative of Llama has, as which it "
-            f"would be read. Possible: {', '.join(sorted(FAMILIES))}."
+            f"would be read. Possible: {', '.join(sorted(load_all()))}."
         )
     latent = config.count("kv_lora_rank") is not None
     routed = ", experts without biases" if config.count("experts") else ""

@@ -10,7 +10,7 @@ from rich.table import Table
 
 from roofline.assumptions import warnings
 from roofline.bound import VERDICTS, Demand, Point, demands
-from roofline.byhand import ByHand, notes
+from roofline.byhand import ByHand
 from roofline.capacity import resident
 from roofline.comparison import Comparison
 from roofline.crossing import SLIGHT, WORDS, Crossover, Crossovers
@@ -157,7 +157,7 @@ def _operation(found: ByHand) -> list[RenderableType]:
         text(),
         *(text(line) for line in _formulas(found)),
         text(),
-        bullets(notes(found)[len(hypothetical) :]),
+        bullets(found.notes[len(hypothetical) :]),
     ]
 
 

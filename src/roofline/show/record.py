@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import msgspec
 
 from roofline.bound import Point
-from roofline.byhand import ByHand, notes
 from roofline.capacity import memory
 from roofline.catalogue import source_titles
-from roofline.comparison import Comparison, Measured, Price
-from roofline.crossing import Crossovers
 from roofline.device import Figure, Sheet
 from roofline.errors import BadValue
 from roofline.ledger import Ledger, Total
@@ -53,6 +50,11 @@ from roofline.show.schema import (
 from roofline.verdicts import verdict
 from roofline.workload import Precision, Rows
 
+if TYPE_CHECKING:
+    from roofline.byhand import ByHand
+    from roofline.comparison import Measured, Price
+    from roofline.crossing import Crossovers
+
 
 def _plain(record: msgspec.Struct) -> dict[str, Any]:
     return cast(dict[str, Any], msgspec.to_builtins(record))
@@ -88,7 +90,7 @@ def _ledger(
         sources=Sources(dict(ledger.model.sources), _figures(ledger.device, used(ledger))),
         measured=None if measured is None else _measured(measured),
         price=None if price is None else PriceRecord(*price),
-        against=None if against is None else _against(Comparison(ledger, against)),
+        against=None if against is None else _against(ledger, against),
     )
 
 
@@ -98,7 +100,10 @@ def _measured(measured: Measured) -> MeasuredRecord:
     return MeasuredRecord(*measured[:3], reach, measured.sentence)
 
 
-def _against(pair: Comparison) -> AgainstRecord:
+def _against(ledger: Ledger, against: Ledger) -> AgainstRecord:
+    from roofline.comparison import Comparison
+
+    pair = Comparison(ledger, against)
     rows = [RatioRecord(row.name, row.seconds, row.against, row.ratio, row.against - row.seconds) for row in pair.rows]
     return AgainstRecord(_ledger(pair.against), pair.speed, rows, pair.reason)
 
@@ -131,7 +136,7 @@ def ops_record(found: ByHand, others: Sequence[ByHand]) -> dict[str, Any]:
         schema="roofline.op/1",
         device=NamedDevice(device.id, device.name),
         beside=[_op(each) for each in others],
-        assumptions=notes(found),
+        assumptions=found.notes,
     )
     return _plain(record)
 

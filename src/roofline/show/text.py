@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 
 from roofline.assumptions import warnings
 from roofline.capacity import Memory
-from roofline.comparison import Measured, Price
 from roofline.ledger import Ledger
 from roofline.model import LONG, Model
 from roofline.shard import Shard
@@ -19,6 +18,9 @@ from roofline.show.terminal import STYLES, Cell, bullets, show, table, text
 from roofline.units import KIB, column, gib, percent, scale, si, significant
 from roofline.verdicts import verdict
 from roofline.workload import Precision
+
+if TYPE_CHECKING:
+    from roofline.comparison import Measured, Price
 
 __all__ = ["ledger_text", "model_text", "models_text", "show"]
 
