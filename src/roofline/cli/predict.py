@@ -84,12 +84,16 @@ def _save(ledger: Ledger, other: Ledger | None, path: str | None) -> None:
 
 
 def _measured(ledger: Ledger, tokens_per_second: float | None) -> Measured | None:
+    if tokens_per_second is None:
+        return None
     from roofline.comparison import measured
 
-    return None if tokens_per_second is None else measured(ledger, tokens_per_second)
+    return measured(ledger, tokens_per_second)
 
 
 def _price(ledger: Ledger, per_hour: float | None, rate: float | None) -> Price | None:
+    if per_hour is None:
+        return None
     from roofline.comparison import price
 
-    return None if per_hour is None else price(ledger, per_hour, rate)
+    return price(ledger, per_hour, rate)
