@@ -74,22 +74,31 @@ def memory_of(model: Model, device: Device, workload: Workload, precision: Preci
     now = at(workload)
     if capacity is None:
         return now
-    sequences = _largest(lambda n: at(workload.resized(sequences=n)).total_bytes <= capacity)
-    context = _largest(lambda n: at(workload.resized(context=n)).total_bytes <= capacity)
+    sequences = _largest(lambda n: at(workload.resized(sequences=n)).total_bytes, capacity)
+    context = _largest(lambda n: at(workload.resized(context=n)).total_bytes, capacity)
     return Memory(now.weight_bytes, now.kv_bytes, now.activation_bytes, capacity, sequences, context)
 
 
-def _largest(fits: Callable[[int], bool]) -> int | None:
-    """The largest n >= 1 that fits, 0 where 1 does not, None where nothing up to 2^40 fails."""
-    if not fits(1):
+def _largest(held: Callable[[int], int], capacity: int) -> int | None:
+    """The largest n >= 1 with `held(n)` within the capacity; 0 where 1 is not, None where all up to 2^40 are.
+
+    What is held grows nearly as a straight line: the line far out says where to look, and bisection settles it.
+    """
+    if held(1) > capacity:
         return 0
-    high = 2
-    while fits(high):
-        high *= 2
-        if high > MOST:
-            return None
-    low = high // 2
+    low, high = 1, MOST
+    ends = held(low), held(high)
+    if ends[1] <= capacity:
+        return None
+    step = 1
     while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if fits(middle) else (low, middle)
+        # Where the line between the ends crosses the capacity; half way where it keeps missing.
+        line = low + (high - low) * (capacity - ends[0]) // (ends[1] - ends[0])
+        at = min(max(line if step % 3 else (low + high) // 2, low + 1), high - 1)
+        total = held(at)
+        if total <= capacity:
+            low, ends = at, (total, ends[1])
+        else:
+            high, ends = at, (ends[0], total)
+        step += 1
     return low
