@@ -145,6 +145,7 @@ def test_package_ships_its_data():
     """Everything that is read at run time lies inside the package."""
     assert (SOURCE / "py.typed").exists()
     assert {each.name for each in (SOURCE / "data").iterdir()} == {
+        "counters.toml",
         "defaults.json",
         "devices",
         "devices.json",

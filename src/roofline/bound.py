@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, cast
+from typing import Any, Literal, NamedTuple, cast
 
 from roofline.cost import Cost, Work
 from roofline.device import Device, Link, Topology
@@ -152,7 +152,8 @@ class Point:
     """One dot on the chart: a kernel's demand beside its bound, what is expected, what was measured.
 
     `work` and the times are of one call; `flops`, `bytes` and `bound_seconds` of all `count` calls together.
-    `expected` and `measured` [s] are None where they are not known, and `reason` says why.
+    `expected` and `measured` [s] are None where they are not known, and `reason` says why. `traffic` says whose
+    bytes these are: "ideal", each operand once, or "dram", as counted at the memory (operational intensity).
     """
 
     name: str
@@ -164,6 +165,7 @@ class Point:
     expected: Bound | None = None
     measured: Num | None = None
     reason: str = "no calibration of this kind of kernel"
+    traffic: Literal["ideal", "dram"] = "ideal"
 
     @property
     def flops(self) -> Num:

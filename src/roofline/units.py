@@ -182,3 +182,56 @@ def column(values: Sequence[float], scale: float, digits: int = 4) -> list[str]:
     whole = math.floor(math.log10(largest)) + 1 if largest > 0 else 1
     places = min(4, max(0, digits - max(whole, 1)))
     return [f"{v / scale:,.{places}f}" for v in values]
+
+
+_PREFIXES = {
+    "p": 1e-12,
+    "n": 1e-9,
+    "u": 1e-6,
+    "m": 1e-3,
+    "k": KILO,
+    "K": KILO,
+    "M": MEGA,
+    "G": GIGA,
+    "T": TERA,
+    "P": 1e15,
+}
+_BASES = {
+    **dict.fromkeys(("byte", "bytes", "B"), "byte"),
+    **dict.fromkeys(("second", "sec", "seconds", "s"), "second"),
+    **dict.fromkeys(("cycle", "cycles"), "cycle"),
+    **dict.fromkeys(("hz", "Hz", "HZ"), "hz"),
+    **dict.fromkeys(("inst", "sector", "request", "block", "thread", "warp", "register", "W"), ""),
+    **dict.fromkeys(("FLOP/s", "FLOPS", "FLOP"), "FLOP"),
+}
+_BINARY_BYTES = {"KiB": KIB, "MiB": MIB, "GiB": GIB}
+
+
+def tool_unit(text: str) -> tuple[float, str]:
+    """What a profiler's unit is in base units: `tool_unit("Gbyte/second")` is (1e9, "byte/second").
+
+    Percentages are shares ("%" is (0.01, "share")); a unit that is not known is (1, itself). Prefixes are SI,
+    also in "Kbyte".
+    """
+    text = text.strip()
+    if text == "%":
+        return 0.01, "share"
+    if text in _BINARY_BYTES:
+        return float(_BINARY_BYTES[text]), "byte"
+    above, slash, below = text.partition("/")
+    top, bottom = _prefixed(above), _prefixed(below)
+    if top is None or (slash and bottom is None):
+        return 1.0, text
+    factor, base = top
+    if not slash or bottom is None:
+        return factor, base
+    joined = f"{base}/{bottom[1]}"
+    return factor / bottom[0], "hz" if joined == "cycle/second" else joined
+
+
+def _prefixed(unit: str) -> tuple[float, str] | None:
+    if unit in _BASES:
+        return 1.0, _BASES[unit]
+    if unit[:1] in _PREFIXES and unit[1:] in _BASES:
+        return _PREFIXES[unit[0]], _BASES[unit[1:]]
+    return None

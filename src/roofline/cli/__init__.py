@@ -37,6 +37,7 @@ app.command("roofline.cli.mfu:mfu", help="MFU and HFU of a training run, under e
 app.command("roofline.cli.collective:collective", help="One collective: bytes, time, algbw and busbw, its bound.")
 app.command("roofline.cli.models:models", help="The built-in models, or the exact counts of one.")
 app.command("roofline.cli.devices:devices", help="The catalogue of devices, or one with the source of every figure.")
+app.command("roofline.cli.watch:watch", help="What limits every GPU of an exporter right now.")
 app.command("roofline.cli.record:record", help="How to record what a diagnosis needs.")
 
 _LONGEST = 6000

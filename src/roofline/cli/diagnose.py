@@ -9,14 +9,15 @@ from collections.abc import Callable, Generator
 from concurrent.futures import Executor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from roofline.cli.options import Bytes, Workers, print_json
+from roofline.cli.options import Bytes, Ranks, Workers, print_json
 from roofline.units import MIB
 
 if TYPE_CHECKING:
+    from roofline.diagnosis.assessment import Assessment
     from roofline.diagnosis.result import Diagnosis
 
 _LARGE = 24 * MIB  # [byte] of a file, packed a tenth of it, from which on other processes are worth their start
@@ -26,16 +27,36 @@ def diagnose(
     file: str,
     /,
     *,
+    model: Annotated[str | None, Parameter(negative=())] = None,
+    device: Annotated[str | None, Parameter(negative=())] = None,
+    weights: str = "bf16",
+    kv: str = "bf16",
+    compute: str = "bf16",
+    tp: Ranks | None = None,
     limit: Annotated[Bytes | None, Parameter(negative=())] = None,
     processes: Workers | None = None,
     json: Annotated[bool, Parameter(negative=())] = False,
 ) -> int:
-    """Where a measured run lost its time, from a profiler's trace.
+    """Where a measured run lost its time, from a trace, counters, collectives, a benchmark or a log.
 
     Parameters
     ----------
     file
-        A trace of the PyTorch profiler: .json, packed or not, a path or a URL.
+        A trace of the PyTorch profiler, an export of Nsight Systems (SQLite, nsys stats) or Nsight Compute (CSV),
+        counters of DCGM or nvidia-smi, a log of nccl-tests, a serving benchmark's result, a training log; packed or
+        not, a path or a URL. What it is is told by its content.
+    model
+        What ran, where a benchmark does not say: a built-in name, a Hugging Face id, a folder, a config.json.
+    device
+        What it ran on, where the file does not say: a device id (roofline devices) or a device's TOML file.
+    weights
+        Of a benchmark: format of the weights.
+    kv
+        Of a benchmark: format of the KV cache.
+    compute
+        Of a benchmark: rate of GEMMs and attention.
+    tp
+        Of a benchmark: ranks of tensor parallelism.
     limit
         The most text that is read, unpacked, as 16GiB; 8GiB without it.
     processes
@@ -43,25 +64,43 @@ def diagnose(
     json
         One JSON object instead of text.
     """
-    found = _diagnosed(file, limit, processes or len(os.sched_getaffinity(0)))
+    from roofline.catalogue import load_device, load_model
+    from roofline.workload import Precision
+
+    found = _diagnosed(
+        file,
+        limit,
+        processes or len(os.sched_getaffinity(0)),
+        model=None if model is None else load_model(model),
+        device=None if device is None else load_device(device),
+        precision=Precision(weights, kv, compute=compute),
+        tp=tp,
+    )
     if json:
         print_json(found.to_dict())
         return 0
-    from roofline.show.diagnosis import diagnosis_text
+    from roofline.diagnosis.assessment import Assessment
     from roofline.show.terminal import show
+
+    if isinstance(found, Assessment):
+        from roofline.show.assessment import assessment_text
+
+        show(assessment_text(found))
+        return 0
+    from roofline.show.diagnosis import diagnosis_text
 
     show(diagnosis_text(found))
     return 0
 
 
-def _diagnosed(file: str, limit: int | None, processes: int) -> Diagnosis:
+def _diagnosed(file: str, limit: int | None, processes: int, **ran: Any) -> Diagnosis | Assessment:
     from roofline import diagnosis
 
     with ExitStack() as stack:
         progress = stack.enter_context(_progress())
         helpers = processes - 1 if _large(file) else 0
         executor = stack.enter_context(_pool(helpers)) if helpers else None
-        return diagnosis.diagnose(file, most=limit, progress=progress, executor=executor, workers=helpers)
+        return diagnosis.diagnose(file, most=limit, progress=progress, executor=executor, workers=helpers, **ran)
 
 
 def _large(file: str) -> bool:

@@ -9,26 +9,47 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
+    from roofline.device import Device
+    from roofline.diagnosis.assessment import Assessment
     from roofline.diagnosis.result import Diagnosis
+    from roofline.model import Model
+    from roofline.workload import Precision
 
 
 def diagnose(
     path: str | os.PathLike[str],
     *,
+    model: Model | None = None,
+    device: Device | None = None,
+    precision: Precision | None = None,
+    tp: int | None = None,
     most: int | None = None,
     progress: Callable[[int, int], None] | None = None,
     executor: Executor | None = None,
     workers: int = 1,
-) -> Diagnosis:
-    """Where the time of a profiled run went; the file may be packed, or a URL.
+) -> Diagnosis | Assessment:
+    """Where the time of a profiled run went; of counters, collectives and benchmarks what they say of a limit.
+
+    The file may be packed, or a URL. `model`, `device`, `precision` and `tp` say what ran, where the file does not.
 
     `most` bounds the text that is read [byte]; `progress` is called with the bytes of the file read and its size;
     `executor` helps with a large file in `workers` other processes. Raises RooflineError for a file that cannot
     be read or holds no trace.
     """
-    from roofline.diagnosis.judge import diagnose_trace
-    from roofline.trace.readers import MOST, open_trace
+    from roofline.diagnosis.opening import open_profile
+    from roofline.files import printable
+    from roofline.trace.events import Trace
+    from roofline.trace.readers.source import MOST
 
-    return diagnose_trace(
-        open_trace(path, most=MOST if most is None else most, progress=progress, executor=executor, workers=workers)
+    found = open_profile(
+        path, most=MOST if most is None else most, progress=progress, executor=executor, workers=workers
     )
+    if isinstance(found, Trace):
+        from roofline.diagnosis.judge import diagnose_trace
+
+        return diagnose_trace(found)
+    from roofline.diagnosis.assess import assess
+    from roofline.diagnosis.benchmarks import Run
+    from roofline.workload import Precision
+
+    return assess(found, printable(os.fspath(path)), Run(model, device, precision or Precision(), tp))

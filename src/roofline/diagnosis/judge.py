@@ -9,7 +9,7 @@ from roofline.diagnosis.idle import idle
 from roofline.diagnosis.launches import launches
 from roofline.diagnosis.result import Cause, Diagnosis, Share
 from roofline.diagnosis.steps import passes, steps
-from roofline.recognition import recognise
+from roofline.recognition import Recognition, recognise
 from roofline.trace import timeline
 from roofline.trace.events import Card, Trace
 from roofline.trace.link import link
@@ -42,7 +42,7 @@ def diagnose_trace(trace: Trace) -> Diagnosis:
         format=trace.format,
         device=device,
         card=card,
-        recognition=None if card is None else recognise(card.name, sms=card.multiprocessors, memory=card.memory),
+        recognition=None if card is None else _recognised(card),
         rank=trace.rank,
         window=window[1] - window[0],
         busy=total_time(shares),
@@ -72,6 +72,11 @@ def _card(trace: Trace, device: int | None) -> Card | None:
     if mine and (len(same) == 1 or not any("AMD" in each.name for each in trace.cards)):
         return mine[0]
     return trace.cards[0] if len(same) == 1 else None
+
+
+def _recognised(card: Card) -> Recognition:
+    bandwidth = None if card.bandwidth is None else float(card.bandwidth)
+    return recognise(card.name, sms=card.multiprocessors, memory=card.memory, bandwidth=bandwidth)
 
 
 def _verdict(shares: tuple[Share, ...], causes: list[Cause], window: int) -> str:

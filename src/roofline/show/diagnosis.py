@@ -10,6 +10,7 @@ from rich.console import Group, RenderableType
 
 from roofline.diagnosis.idle import MEANING
 from roofline.diagnosis.result import Diagnosis, Launches, Pass, Steps
+from roofline.show.measured_schema import MeasuredDevice
 from roofline.show.schema import (
     BreakdownRecord,
     CategoryRecord,
@@ -20,7 +21,6 @@ from roofline.show.schema import (
     EventsRecord,
     GapRecord,
     LaunchesRecord,
-    MeasuredDevice,
     MeasuredKernel,
     PassRecord,
     RankRecord,
@@ -98,7 +98,20 @@ def _device(found: Diagnosis) -> MeasuredDevice:
     known = found.recognition
     if known is None:
         return MeasuredDevice(None, _device_name(found), None, [], found.device)
-    return MeasuredDevice(known.id, _device_name(found), known.reason, list(known.candidates), found.device)
+    card = found.card
+    bandwidth, clock = (card.bandwidth, card.clock) if card is not None else (None, None)
+    candidates = list(known.candidates)
+    return MeasuredDevice(
+        known.id, _device_name(found), known.reason, candidates, found.device, bandwidth, clock, _ridge(found)
+    )
+
+
+def _ridge(found: Diagnosis) -> dict[str, float]:
+    """Peaks of the recognised device over the bandwidth that the file itself states [FLOP/byte]."""
+    known, card = found.recognition, found.card
+    if known is None or known.id is None or card is None or not card.bandwidth:
+        return {}
+    return {rate: peak / card.bandwidth for rate, peak in known.device().peak.items()}
 
 
 def _device_name(found: Diagnosis) -> str:
@@ -210,6 +223,9 @@ def _subtitle(found: Diagnosis) -> str:
     if card is not None:
         facts += [gib(card.memory)] if card.memory else []
         facts += [f"{card.multiprocessors} multiprocessors"] if card.multiprocessors else []
+        facts += [f"{significant(card.bandwidth / GIGA, 4)} GB/s"] if card.bandwidth else []
+        ridge = _ridge(found).get("bf16")
+        facts += [f"ridge {significant(ridge)} FLOP/byte in bf16"] if ridge else []
     if found.recognition is not None:
         facts.append(found.recognition.id or f"device {found.recognition.status}")
     if found.others:

@@ -8,6 +8,8 @@ import msgspec
 
 from roofline.device import Conflict
 from roofline.model import Parameters
+from roofline.show.assessment_schema import AssessmentRecord
+from roofline.show.measured_schema import FindingRecord, MeasuredDevice
 from roofline.show.training_schema import CollectiveRecord, MfuRecord, SearchRecord, TrainRecord
 
 Resource = Literal["compute", "memory", "link", "launch"]
@@ -366,16 +368,6 @@ class DevicesRecord(msgspec.Struct):
     devices: list[DeviceRecord]
 
 
-class MeasuredDevice(msgspec.Struct):
-    """The device that a profile is of: `id` is null where the file does not tell which of the candidates it is."""
-
-    id: str | None
-    name: str
-    recognised_from: str | None
-    candidates: list[str]
-    number: int | None
-
-
 class BreakdownRecord(msgspec.Struct):
     """Seconds of the window, each counted once; they add up to `window_s`."""
 
@@ -532,16 +524,6 @@ class EventsRecord(msgspec.Struct):
     text_bytes: int
 
 
-class FindingRecord(msgspec.Struct):
-    """What could be changed, and the seconds at stake."""
-
-    rule: str
-    title: str
-    at_stake_s: float
-    evidence: list[str]
-    advice: str
-
-
 class DiagnosisRecord(msgspec.Struct):
     """`diagnose --json`."""
 
@@ -587,6 +569,7 @@ SCHEMAS: dict[str, type[msgspec.Struct]] = {
     "collective-1": CollectiveRecord,
     "train-1": TrainRecord,
     "search-1": SearchRecord,
+    "assessment-1": AssessmentRecord,
 }
 
 

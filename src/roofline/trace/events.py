@@ -77,13 +77,15 @@ class Ranges:
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """What a file says of one device: no clock and no bandwidth are among it."""
+    """What a file says of one device; a PyTorch profiler's trace has no clock and no bandwidth of it."""
 
     number: int
     name: str
     memory: int | None  # [byte]
     multiprocessors: int | None
     capability: str  # "9.0"
+    bandwidth: float | None = None  # [byte/s] peak of its memory
+    clock: float | None = None  # [Hz] highest of its multiprocessors
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,6 @@ _OTHERS = (
     (b"QDSTRM", "is a report of Nsight Systems in its own format. Export it: nsys export --type sqlite FILE"),
     (b"NVPROF", "is a report of Nsight Systems in its own format. Export it: nsys export --type sqlite FILE"),
     (b"NVR\0", "is a report of Nsight Compute in its own format. Export it: ncu --import FILE --page raw --csv"),
-    (b"SQLite format 3", "is an SQLite database, which is not read yet. Name a PyTorch profiler trace."),
     (b"version https://git-lfs", "is a Git LFS pointer, not the file itself. Fetch it: git lfs pull"),
     (b"<!doctype html", "is a web page, no profile. Download the file itself, as by its raw link."),
     (b"<html", "is a web page, no profile. Download the file itself, as by its raw link."),
@@ -60,16 +59,15 @@ def open_trace(
         for reader in READERS:
             if reader.sniff(head):
                 return reader.read(source, executor, workers)
-        raise TraceError(f"{source.name} {_what(head)}")
+        raise TraceError(f"{source.name} {refusal(head) or 'is no JSON trace. Name a trace of the PyTorch profiler.'}")
 
 
-def _what(head: bytes) -> str:
+def refusal(head: bytes) -> str | None:
+    """What a file is that no reader takes, by its first bytes, and what to do; None where that is not known."""
     if not head.strip():
         return "is empty. Was the profiler stopped before it wrote the file?"
     start = head.lstrip().lower()
     for magic, answer in _OTHERS:
         if magic.lower() in start[:64]:
             return answer
-    if head[:512].isascii() and b"\0" not in head[:512]:
-        return "is text, but no JSON trace. Name a trace of the PyTorch profiler (.json, .json.gz)."
-    return "is in no format that is read. Name a trace of the PyTorch profiler (.json, .json.gz)."
+    return None

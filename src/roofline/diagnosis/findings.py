@@ -1,0 +1,25 @@
+"""A finding: what could be changed, and what is at stake."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What could be changed, the numbers that support it, and the first thing to check.
+
+    `at_stake` is in seconds of what was measured, None where the file has no time to set it in.
+    """
+
+    rule: str
+    title: str
+    at_stake: float | None  # [s]
+    evidence: tuple[str, ...]
+    advice: str
+
+
+def ranked(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Findings by the seconds at stake, those without any last."""
+    return tuple(sorted(findings, key=lambda each: -(each.at_stake if each.at_stake is not None else -1.0)))

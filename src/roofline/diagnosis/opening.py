@@ -1,0 +1,114 @@
+"""A profile opened by the reader that knows its content: a trace, or evidence without a timeline."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Generator
+from concurrent.futures import Executor
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+
+from roofline.errors import BadValue, TraceError
+from roofline.evidence import dcgm, ncu
+from roofline.evidence.bench import sniff as is_benchmark
+from roofline.evidence.lines import Lines
+from roofline.evidence.readers import Evidence, reader_of
+from roofline.files import home
+from roofline.trace.events import Trace
+from roofline.trace.readers import READERS, chrome, nsys, refusal
+from roofline.trace.readers.source import MOST, Progress, Source, opened
+from roofline.trace.readers.sqlite import MAGIC
+
+_JSON = re.compile(rb"\s*(?:\{|\[\s*[{\[\]\"])")
+_NCU_REPORT = b"NVR\0"
+
+
+def open_profile(
+    path: str | os.PathLike[str],
+    *,
+    most: int = MOST,
+    progress: Progress | None = None,
+    executor: Executor | None = None,
+    workers: int = 1,
+) -> Trace | Evidence:
+    """What a file holds; raises UnknownName, TraceError or BadValue, each with one clear line."""
+    with opened(path, most, progress) as source:
+        head = source.head
+        if head.startswith(MAGIC):
+            with _on_disk(path, source) as file:
+                return nsys.read(file, source.name, file.stat().st_size, executor if workers else None)
+        if head.startswith(_NCU_REPORT):
+            return _ncu_report(path, source)
+        if not _JSON.match(head):
+            return _of_text(source)
+        if other := _other(head):
+            raise TraceError(f"{source.name} {other}")
+        text = head.decode("utf-8", "replace")
+        if dcgm.sniff_answer(text) or is_benchmark(text):
+            return _of_text(source)
+        for reader in READERS:
+            if reader.sniff(head):
+                return reader.read(source, executor, workers)
+        return chrome.read(source, executor, workers)
+
+
+def _of_text(source: Source) -> Evidence:
+    refused = refusal(source.head) or _other(source.head)
+    reader = reader_of(source.head) if refused is None else None
+    if reader is None:
+        raise TraceError(f"{source.name} {refused or _UNKNOWN}")
+    try:
+        return reader.read(Lines(source.blocks, source.warnings))
+    except BadValue as error:
+        if str(error).startswith(source.name):  # the limit of the text that is read
+            raise
+        raise TraceError(f"{source.name} {error}") from None
+
+
+_UNKNOWN = (
+    "is in no format that is read. Name a trace of the PyTorch profiler, an export of Nsight Systems or Compute, "
+    "counters of DCGM or nvidia-smi, a log of nccl-tests, a benchmark's result or a training log (roofline record)."
+)
+
+
+# Files of other tools that are not read, by how they begin, and what is read instead.
+_OTHERS = (
+    (rb"\s*Dispatch_ID,|device,HBMBw|workload_name,command,", "is a table of rocprof-compute, which is not read. {}"),
+    (rb'\s*\{\s*"rocprofiler-sdk-tool"', "is the JSON of rocprofv3, which is not read. {}"),
+    (rb"\s*\[\s*\[\s*-?\d+\s*,", "is a memory timeline, which has no times of kernels. {}"),
+)
+_TRACE = "Record a PyTorch profiler's trace: roofline record pytorch"
+
+
+def _other(head: bytes) -> str | None:
+    """What a known file is that is not read, and what to do; None for any other."""
+    return next((said.format(_TRACE) for pattern, said in _OTHERS if re.match(pattern, head)), None)
+
+
+@contextmanager
+def _on_disk(path: str | os.PathLike[str], source: Source) -> Generator[Path]:
+    """The file itself where it lies here unpacked, else a copy of its text that is gone afterwards."""
+    local = home(Path(os.fspath(path))) if "://" not in os.fspath(path) else None
+    if local is not None and local.is_file():
+        with local.open("rb") as file:
+            if file.read(len(MAGIC)) == MAGIC:
+                yield local
+                return
+    with NamedTemporaryFile(suffix=".sqlite") as copy:
+        for block in source.blocks:
+            copy.write(block)
+        copy.flush()
+        yield Path(copy.name)
+
+
+def _ncu_report(path: str | os.PathLike[str], source: Source) -> Evidence:
+    """A report of Nsight Compute itself, where NVIDIA's module for it is installed."""
+    try:
+        return ncu.from_module(str(home(Path(os.fspath(path)))))
+    except ImportError:
+        raise TraceError(f"{source.name} {refusal(source.head)}") from None
+    except Exception as error:  # the module's own errors are not known here
+        said = " ".join(str(error).split())[:160] or type(error).__name__
+        raise TraceError(f"{source.name} cannot be read by ncu_report: {said}.") from None

@@ -1,0 +1,1 @@
+"""What is measured without a timeline: counters, collectives, benchmarks. Readers and their types, no judgement."""

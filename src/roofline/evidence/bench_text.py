@@ -1,0 +1,139 @@
+"""What benchmarks of serving engines print: vLLM, SGLang, genai-perf and trtllm-bench summaries, llama-bench tables."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from roofline.errors import BadValue
+from roofline.evidence.bench import Benchmark, Result, result
+from roofline.evidence.lines import Lines
+from roofline.evidence.numbers import number
+
+_TITLE = re.compile(r"\s*=+\s*(?:Serving|Offline Throughput) Benchmark Result\s*=+", re.IGNORECASE)
+_PAIR = re.compile(r"\s*([A-Z][^:]{2,80}?):\s+(\S.*?)\s*\Z")
+_TRT = re.compile(
+    r"(?:Request Throughput \(req/sec\)|Total Output Throughput \(tokens/sec\)"
+    r"|Per GPU Output Throughput \(tps/gpu\))\s*:"
+)
+_LLAMA = re.compile(r"\s*\|\s*model\s*\|.*\|\s*test\s*\|\s*t/s\s*\|\s*\Z")
+_PLUS = re.compile(r"\s*([\d.,]+)\s*(?:±|\+/-)\s*([\d.,]+)")
+_TEST = re.compile(r"(?:(pp|tg)(\d+))(?:\+tg(\d+))?(?:\s*@\s*d(\d+))?\Z")
+
+# A printed line and the key of the tool's own JSON.
+_SERVED = {
+    "Successful requests": "completed",
+    "Failed requests": "failed",
+    "Maximum request concurrency": "max_concurrency",
+    "Max request concurrency": "max_concurrency",
+    "Benchmark duration (s)": "duration",
+    "Total input tokens": "total_input_tokens",
+    "Total generated tokens": "total_output_tokens",
+    "Request throughput (req/s)": "request_throughput",
+    "Output token throughput (tok/s)": "output_throughput",
+    "Mean TTFT (ms)": "mean_ttft_ms",
+    "Mean TPOT (ms)": "mean_tpot_ms",
+    "Mean ITL (ms)": "mean_itl_ms",
+    "Mean E2EL (ms)": "mean_e2el_ms",
+    "Mean E2E Latency (ms)": "mean_e2e_latency_ms",
+}
+_TRT_KEYS = {
+    "Model": "engine.model",
+    "Model Path": "engine.model_path",
+    "Dtype": "engine.dtype",
+    "TP Size": "world_info.tp_size",
+    "PP Size": "world_info.pp_size",
+    "Number of requests": "request_info.num_requests",
+    "Number of concurrent requests": "request_info.avg_num_concurrent_requests",
+    "Average Input Length (tokens)": "request_info.avg_input_length",
+    "Average Output Length (tokens)": "request_info.avg_output_length",
+    "Request Throughput (req/sec)": "performance.request_throughput_req_s",
+    "Total Output Throughput (tokens/sec)": "performance.system_output_throughput_tok_s",
+    "Per GPU Output Throughput (tps/gpu)": "performance.output_throughput_per_gpu_tok_s",
+    "Total Latency (ms)": "performance.total_latency_ms",
+    "Average request latency (ms)": "performance.avg_request_latency_ms",
+    "Average time-to-first-token [TTFT] (ms)": "streaming_metrics.avg_ttft_ms",
+    "Average time-per-output-token [TPOT] (ms)": "streaming_metrics.avg_tpot_ms",
+}
+
+
+def sniff(head: str) -> bool:
+    """Whether a text holds the summary of a serving benchmark."""
+    return any(_TITLE.match(line) or _TRT.search(line) or _LLAMA.match(line) for line in head.splitlines())
+
+
+def read(lines: Lines) -> Benchmark:
+    """The results that a text holds; raises BadValue where none is whole."""
+    found: list[Result] = []
+    served: dict[str, float] | None = None
+    trt: dict[str, object] = {}
+    columns: list[str] | None = None
+    for line in lines:
+        if _TITLE.match(line):
+            found += _finished(served)
+            served = {}
+        elif _LLAMA.match(line):
+            columns = _cells(line)
+        elif columns is not None and line.lstrip().startswith("|"):
+            found += _llama(dict(zip(columns, _cells(line), strict=False)))
+        elif pair := _PAIR.match(line):
+            columns = None
+            _take(pair[1].strip(), pair[2], served, trt)
+    found += _finished(served)
+    if "performance" in trt:
+        made = result({"request_info": {}, **trt})
+        found += [made] if made is not None else []
+    if not found:
+        raise BadValue("has the title of a benchmark's summary and no figure below it: it was cut, or the run failed.")
+    return Benchmark(tuple(found), {}, tuple(lines.warnings))
+
+
+def _take(label: str, text: str, served: dict[str, float] | None, trt: dict[str, object]) -> None:
+    if served is not None and label in _SERVED:
+        value = number(text)
+        if value is not None:
+            served[_SERVED[label]] = value
+    if label in _TRT_KEYS:
+        outer, _, inner = _TRT_KEYS[label].partition(".")
+        value = number(text)
+        group = trt.setdefault(outer, {})
+        if isinstance(group, dict):
+            group[inner] = text if value is None else value
+
+
+def _finished(served: Mapping[str, float] | None) -> Iterator[Result]:
+    """The result of a printed summary."""
+    if served and "total_output_tokens" in served and "duration" in served:
+        tool = "SGLang bench_serving" if "mean_e2e_latency_ms" in served else "vLLM bench serve"
+        entry: dict[str, object] = {"completed": 0, **served}
+        if tool.startswith("SGLang"):
+            entry["server_info"] = {}
+        made = result(entry)
+        if made is not None:
+            yield made
+
+
+def _cells(line: str) -> list[str]:
+    return [each.strip() for each in line.strip().strip("|").split("|")]
+
+
+def _llama(row: Mapping[str, str]) -> Iterator[Result]:
+    """A row of llama-bench's Markdown."""
+    test, speed = _TEST.match(row.get("test", "")), _PLUS.match(row.get("t/s", ""))
+    if test is None:
+        return
+    rate = number(speed[1] if speed else row.get("t/s", ""))
+    if rate is None or any(each is not None and len(each) > 12 for each in test.groups()):
+        return
+    read = int(test[2]) if test[1] == "pp" else 0
+    made = int(test[2]) if test[1] == "tg" else int(test[3] or 0)
+    entry = {
+        "n_prompt": read,
+        "n_gen": made,
+        "n_depth": int(test[4] or 0),
+        "avg_ts": rate,
+        "model_type": row.get("model", ""),
+    }
+    found = result(entry)
+    if found is not None:
+        yield found

@@ -1,0 +1,51 @@
+"""Lines of a text from outside: decoded, without colour, bounded in length and number."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from roofline.units import MIB
+
+LONGEST = MIB  # [byte] of one line; what is longer is cut there
+_ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[@-Z\\-_])")
+_BREAK = re.compile(rb"\r\n|\n|\r")
+
+
+@dataclass(slots=True)
+class Lines:
+    """The lines of a text, once; `warnings` says what was lost, after they were read."""
+
+    blocks: Iterable[bytes]
+    warnings: list[str] = field(default_factory=list[str])
+    read: int = 0  # lines given so far
+
+    def __iter__(self) -> Iterator[str]:
+        cut = 0
+        for line, whole in _split(self.blocks):
+            cut += not whole
+            self.read += 1
+            text = line.decode("utf-8", "replace")
+            yield _ANSI.sub("", text) if "\x1b" in text else text
+        if cut:
+            self.warnings.append(f"{cut} lines are longer than {LONGEST // MIB} MiB and were cut there")
+
+
+def _split(blocks: Iterable[bytes]) -> Iterator[tuple[bytes, bool]]:
+    """Each line and whether it is whole; a mark of the encoding at the start is left out."""
+    rest, first, skipping = b"", True, False
+    for block in blocks:
+        text = block.removeprefix(b"\xef\xbb\xbf") if first else block
+        first = False
+        *done, rest = _BREAK.split(rest + text)
+        for line in done:
+            if not skipping:
+                yield line[:LONGEST], len(line) <= LONGEST
+            skipping = False
+        if len(rest) > LONGEST:
+            if not skipping:
+                yield rest[:LONGEST], False
+            rest, skipping = b"", True
+    if rest and not skipping:
+        yield rest, True

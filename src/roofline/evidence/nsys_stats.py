@@ -1,0 +1,163 @@
+"""Sums of Nsight Systems: reports of `nsys stats` (and `nsys nvprof`), as CSV or as the tables it prints."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from roofline.errors import BadValue
+from roofline.evidence.lines import Lines
+from roofline.evidence.numbers import number
+from roofline.units import tool_unit
+
+MOST = 1 << 20
+_HEAD = re.compile(r'\s*"?Time\s?\(%\)"?[\s,;]+"?Total Time(?: \((\w+)\))?"?[\s,;]')
+_DASHES = re.compile(r"\s*-{3,}(?:\s+-{3,})+\s*\Z")
+_RANGE_AND_COUNT = {
+    ("Name", "Instances"): "kernels",
+    ("Operation", "Count"): "copies",
+    ("Name", "Num Calls"): "calls",
+    ("Range", "Instances"): "ranges",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Sum:
+    """All runs of one kernel, copy, call or range; whole nanoseconds as the report gives them."""
+
+    name: str
+    calls: int
+    total: int  # [ns]
+    least: int | None = None
+    most: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """The reports of a file: each kind once, the first one where it comes again."""
+
+    kernels: tuple[Sum, ...] = ()
+    copies: tuple[Sum, ...] = ()
+    calls: tuple[Sum, ...] = ()
+    ranges: tuple[Sum, ...] = ()
+    left_out: Mapping[str, int] = field(default_factory=dict[str, int])
+    warnings: tuple[str, ...] = ()
+
+
+def sniff(head: str) -> bool:
+    """Whether a text holds the head of a report with times."""
+    return any(_HEAD.match(line) for line in head.splitlines())
+
+
+def read(lines: Lines) -> Sums:
+    """The sums of a file; raises BadValue where none is of a kernel, copy, call or range."""
+    found: dict[str, list[Sum]] = {}
+    left_out: dict[str, int] = {}
+    stream: Iterator[str] = iter(lines)
+    head: str | None = None
+    while (line := head if head is not None else next(stream, None)) is not None:
+        head = None
+        if _HEAD.match(line):
+            head = _csv(line, stream, found, left_out) if "," in line else _table(line, stream, found, left_out)
+    if not any(found.values()):
+        raise BadValue("has the head of a report of nsys stats and no row below it: nothing was recorded.")
+    kinds = {kind: tuple(rows) for kind, rows in found.items()}
+    return Sums(**kinds, left_out=left_out, warnings=tuple(lines.warnings))
+
+
+def _kind(names: list[str]) -> str:
+    for (name, count), kind in _RANGE_AND_COUNT.items():
+        if name in names and count in names:
+            return kind
+    return ""
+
+
+def _csv(line: str, stream: Iterator[str], found: dict[str, list[Sum]], left_out: dict[str, int]) -> str | None:
+    """Rows of a CSV until a line that is none; the head of another report, where one follows."""
+    names = next(csv.reader([line]), list[str]())
+    rows = _rows(names, found)
+    for row in stream:
+        if _HEAD.match(row):
+            return row
+        if not row.strip():
+            return None
+        cells = next(csv.reader([row]), list[str]())
+        if len(cells) < len(names):
+            left_out["rows cut short"] = left_out.get("rows cut short", 0) + 1
+            continue
+        _add(dict(zip(names, cells, strict=False)), names, rows)
+    return None
+
+
+def _table(line: str, stream: Iterator[str], found: dict[str, list[Sum]], left_out: dict[str, int]) -> str | None:
+    """Rows of a printed table: columns stand under the dashes, the name is the last and may go on in the next line."""
+    for row in stream:
+        if _DASHES.match(row):
+            spans = [each.span() for each in re.finditer(r"-+", row)]
+            break
+        if row.strip():
+            return row if _HEAD.match(row) else None
+    else:
+        return None
+    names = [
+        line[start:end].strip()
+        for start, end in zip([0, *(end for _, end in spans[:-1])], [end for _, end in spans[:-1]], strict=False)
+    ]
+    names.append(line[spans[-2][1] :].strip())
+    rows = _rows(names, found)
+    for row in stream:
+        if _HEAD.match(row):
+            return row
+        if not row.strip():
+            continue
+        if not row.startswith(" "):
+            return None
+        _add(_fields(row, names, spans), names, rows)
+    return None
+
+
+def _fields(row: str, names: list[str], spans: list[tuple[int, int]]) -> dict[str, str]:
+    cells: dict[str, str] = {}
+    at = 0
+    for name, (_, end) in zip(names[:-1], spans, strict=False):
+        cells[name] = row[at:end].strip()
+        at = end
+    cells[names[-1]] = row[at:].strip()
+    return cells
+
+
+def _rows(names: list[str], found: dict[str, list[Sum]]) -> list[Sum]:
+    """Where rows of these columns go; a report that comes again, or is of no such thing, goes nowhere."""
+    kind = _kind(names)
+    return found.setdefault(kind, []) if kind and kind not in found else []
+
+
+def _add(cells: Mapping[str, str], names: list[str], rows: list[Sum]) -> None:
+    name = next((cells.get(each, "") for each in ("Name", "Operation", "Range") if each in names), "")
+    total_key = next((each for each in names if each.startswith("Total Time")), "")
+    count = next((cells[each] for each in ("Instances", "Num Calls", "Count") if each in cells), "")
+    total, calls = number(cells.get(total_key, "")), number(count)
+    if total is None or calls is None:
+        if name and rows and not any(cells.get(each) for each in names if cells.get(each, "") != name):
+            last = rows[-1]
+            rows[-1] = Sum((last.name + " " + name)[:8192], last.calls, last.total, last.least, last.most)
+        return
+    if len(rows) >= MOST:
+        raise BadValue(f"has more than {MOST:,} rows in a report.")
+    factor = _to_ns(total_key)
+    rows.append(Sum(name, int(calls), round(total * factor), _extreme(cells, "Min"), _extreme(cells, "Max")))
+
+
+def _to_ns(key: str) -> float:
+    """What a total's unit is in nanoseconds; those of old reports without one are that."""
+    unit = key.partition("(")[2].rstrip(")") or "ns"
+    return tool_unit(unit)[0] / tool_unit("ns")[0]
+
+
+def _extreme(cells: Mapping[str, str], which: str) -> int | None:
+    key = next((each for each in cells if each.startswith(which)), "")
+    value = number(cells.get(key, ""))
+    name = "Total " + key.removeprefix(which).removeprefix("imum").strip()
+    return None if value is None else round(value * _to_ns(name))

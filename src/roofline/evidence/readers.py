@@ -1,0 +1,48 @@
+"""Which reader takes a text without a timeline, by what it holds and not by what it is called."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from roofline.evidence import bench, bench_text, dcgm, nccl, ncu, nsys_stats, smi, training_log
+from roofline.evidence.bench import Benchmark
+from roofline.evidence.counters import Counters
+from roofline.evidence.lines import Lines
+from roofline.evidence.nccl import Log
+from roofline.evidence.ncu import Report
+from roofline.evidence.nsys_stats import Sums
+from roofline.evidence.training_log import TrainingLog
+
+Evidence = Report | Sums | Counters | Log | Benchmark | TrainingLog
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """A format: how a text of it is known, and what reads it; `read` raises BadValue that says what is wrong."""
+
+    name: str
+    sniff: Callable[[str], bool]
+    read: Callable[[Lines], Evidence]
+
+
+# What is told apart by a line of its own stands before what is told by a word.
+READERS = (
+    Reader("Nsight Compute", ncu.sniff, ncu.read),
+    Reader("nsys stats", nsys_stats.sniff, nsys_stats.read),
+    Reader("nccl-tests", nccl.sniff, nccl.read),
+    Reader("Prometheus", dcgm.sniff_answer, dcgm.read_answer),
+    Reader("serving benchmark", bench.sniff, bench.read),
+    Reader("serving benchmark", bench_text.sniff, bench_text.read),
+    Reader("nvidia-smi", smi.sniff, smi.read),
+    Reader("DCGM", dcgm.sniff, dcgm.read),
+    Reader("training log", training_log.sniff, training_log.read),
+)
+
+
+def reader_of(head: bytes) -> Reader | None:
+    """The reader of a text that begins like this, or None."""
+    if b"\0" in head[:4096]:
+        return None
+    text = head.decode("utf-8", "replace")
+    return next((each for each in READERS if each.sniff(text)), None)

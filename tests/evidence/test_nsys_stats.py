@@ -1,0 +1,77 @@
+"""Sums of nsys stats: CSV and tables, old and new heads."""
+
+from __future__ import annotations
+
+import pytest
+
+from roofline.errors import BadValue
+from roofline.evidence import nsys_stats
+from roofline.evidence.lines import Lines
+from roofline.evidence.nsys_stats import Sum, Sums
+
+CSV = """Time (%),Total Time (ns),Instances,Avg (ns),Med (ns),Min (ns),Max (ns),StdDev (ns),Name
+66.7,2000,2,1000.0,1000.0,900,1100,10.0,"void gemm<float, 4>(int, int)"
+33.3,1000,1,1000.0,1000.0,1000,1000,0.0,"other"
+cut,short
+
+Time (%),Total Time (ns),Count,Avg (ns),Med (ns),Min (ns),Max (ns),StdDev (ns),Operation
+100.0,500,5,100.0,100.0,100,100,0.0,[CUDA memcpy Host-to-Device]
+"""
+OLD = "Time(%),Total Time,Instances,Average,Minimum,Maximum,Name\n100.0,3000,3,1000.0,900,1100,k\n"
+TABLE = """[5/7] Executing 'cuda_gpu_kern_sum' stats report
+
+ Time (%)  Total Time (ms)  Instances  Avg (ms)  Med (ms)  Min (ms)  Max (ms)  StdDev (ms)              Name
+ --------  ---------------  ---------  --------  --------  --------  --------  -----------  ----------------------------
+
+     66.7            0.002          2     0.001     0.001    0.0009    0.0011          0.0  void a_long_kernel_name<float
+                                                                                            , 4>(int, int)
+     33.3            0.001          1     0.001     0.001     0.001     0.001          0.0  other
+
+[6/7] Executing 'cuda_api_sum' stats report
+
+ Time (%)  Total Time (ns)  Num Calls  Avg (ns)  Med (ns)  Min (ns)  Max (ns)  StdDev (ns)        Name
+ --------  ---------------  ---------  --------  --------  --------  --------  -----------  ----------------
+    100.0              700          7     100.0     100.0       100       100          0.0  cudaLaunchKernel
+Generated: x
+"""
+
+
+def read(text: str) -> Sums:
+    assert nsys_stats.sniff(text)
+    return nsys_stats.read(Lines([text.encode()]))
+
+
+def test_csv():
+    """Several reports in a file; names with commas; what is cut is counted."""
+    found = read(CSV)
+
+    assert found.kernels == (
+        Sum("void gemm<float, 4>(int, int)", 2, 2000, 900, 1100),
+        Sum("other", 1, 1000, 1000, 1000),
+    )
+    assert found.copies == (Sum("[CUDA memcpy Host-to-Device]", 5, 500, 100, 100),)
+    assert found.left_out == {"rows cut short": 1}
+
+
+def test_old_csv():
+    """Without units and with other words: nanoseconds."""
+    assert read(OLD).kernels == (Sum("k", 3, 3000, 900, 1100),)
+
+
+def test_table():
+    """Columns by the dashes, units of the head, names that go on below."""
+    found = read(TABLE)
+
+    assert [(each.name, each.calls, each.total) for each in found.kernels] == [
+        ("void a_long_kernel_name<float , 4>(int, int)", 2, 2000),
+        ("other", 1, 1000),
+    ]
+    assert found.kernels[0].least == 900
+    assert found.calls == (Sum("cudaLaunchKernel", 7, 700, 100, 100),)
+
+
+@pytest.mark.parametrize("text", [CSV.splitlines()[0], "\n".join(TABLE.splitlines()[:4]), TABLE.splitlines()[2]])
+def test_heads_alone(text):
+    """Nothing was recorded."""
+    with pytest.raises(BadValue, match="no row below"):
+        read(text)
