@@ -153,3 +153,16 @@ def test_mutated_files(roofline, write, seed):
 
     assert answer.code in (0, 2)
     assert answer.err.count("\n") == (answer.code == 2)
+
+
+def test_a_log_as_the_bandwidth_of_a_training_step(roofline, write):
+    """--busbw takes the log: that of its largest all-reduce, by the shorter of its timings."""
+    busbw = 33_554_432 / 220.4e-6
+    by_log = roofline("collective", "all-reduce", "1GB", "--ranks", 8, "--busbw", write(NCCL), "--json")
+    by_hand = roofline("collective", "all-reduce", "1GB", "--ranks", 8, "--busbw", f"{busbw}B/s", "--json")
+
+    assert by_log.json["seconds"] == pytest.approx(by_hand.json["seconds"], rel=1e-9)
+    other = roofline("collective", "all-reduce", "1GB", "--ranks", 8, "--busbw", write(SMI, "other"))
+    assert (other.code, other.out) == (2, "")
+    assert "no log of nccl-tests" in other.err
+    assert "is not a quantity" in roofline("collective", "all-reduce", "1GB", "--ranks", 8, "--busbw", "fast").err

@@ -8,7 +8,7 @@ from cyclopts import Parameter
 
 from roofline.catalogue import load_device
 from roofline.cli.options import print_json
-from roofline.cli.training_options import Bandwidth, Bytes, Gpus, Seconds
+from roofline.cli.training_options import Busbw, Bytes, Gpus, Seconds
 from roofline.errors import BadValue
 from roofline.training import wire
 
@@ -19,13 +19,13 @@ def collective(
     /,
     *,
     ranks: Gpus,
-    busbw: Bandwidth | None = None,
+    busbw: Busbw | None = None,
     device: str | None = None,
     seconds: Seconds | None = None,
     algorithm: Literal["ring", "tree", "in-network"] = "ring",
     latency: Seconds | None = None,
     per_node: Gpus | None = None,
-    network_busbw: Bandwidth | None = None,
+    network_busbw: Busbw | None = None,
     step_time: Seconds | None = None,
     json: Annotated[bool, Parameter(negative=())] = False,
 ) -> int:
@@ -41,7 +41,7 @@ def collective(
     ranks
         How many ranks take part.
     busbw
-        The bus bandwidth that nccl-tests measured, as 400GB/s.
+        The bus bandwidth that nccl-tests measured, as 400GB/s, or their log.
     device
         A device id or TOML file: its link's bandwidth.
     seconds

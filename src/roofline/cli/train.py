@@ -10,8 +10,8 @@ from roofline.catalogue import load_device, load_model
 from roofline.cli.options import Ranks, print_json
 from roofline.cli.options import efficiency as shares
 from roofline.cli.training_options import (
-    Bandwidth,
     Batch,
+    Busbw,
     Gpus,
     Length,
     Recomputed,
@@ -54,8 +54,8 @@ def train(
     schedule: Annotated[Literal["1f1b", "zero-bubble"], Parameter(group=_PLAN)] = "1f1b",
     chunks: Annotated[Some, Parameter(group=_PLAN)] = 1,
     search: Annotated[bool, Parameter(group=_PLAN, negative=())] = False,
-    busbw: Annotated[Bandwidth | None, Parameter(group=_CLUSTER)] = None,
-    network_busbw: Annotated[Bandwidth | None, Parameter(group=_CLUSTER)] = None,
+    busbw: Annotated[Busbw | None, Parameter(group=_CLUSTER)] = None,
+    network_busbw: Annotated[Busbw | None, Parameter(group=_CLUSTER)] = None,
     per_node: Annotated[Gpus | None, Parameter(group=_CLUSTER)] = None,
     overlap: Annotated[Share, Parameter(group=_CLUSTER)] = 0.0,
     efficiency: Annotated[str | None, Parameter(group=_CLUSTER, allow_leading_hyphen=True, negative=())] = None,
@@ -115,7 +115,7 @@ def train(
     search
         Look at every plan, and show the best and what saves memory.
     busbw
-        Measured bus bandwidth inside a node, as 400GB/s, in place of the device's link.
+        Measured bus bandwidth inside a node, as 400GB/s or a log of nccl-tests, in place of the device's link.
     network_busbw
         Bus bandwidth of a rank between nodes, as 40GB/s.
     per_node

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Any
 
 from cyclopts import Parameter
@@ -9,6 +10,7 @@ from cyclopts import Parameter
 from roofline import units
 from roofline.cli.options import option
 from roofline.errors import BadValue, shown
+from roofline.files import exists, printable
 from roofline.shard import MOST_RANKS
 from roofline.training.recipe import Recipe, Recompute
 from roofline.workload import Precision, size
@@ -35,11 +37,26 @@ def _bytes(text: str) -> float:
     return units.amount(text) if text[-1:].isdecimal() else units.quantity(text, "B")
 
 
+def _busbw(text: str) -> float:
+    """A bus bandwidth [byte/s]: `400GB/s`, or the log of nccl-tests that measured it."""
+    if not exists(Path(text)):
+        return units.quantity(text, "B/s")
+    from roofline.diagnosis.collectives import bus_bandwidth
+    from roofline.diagnosis.opening import open_profile
+    from roofline.evidence.nccl import Log
+
+    found = open_profile(text)
+    if not isinstance(found, Log):
+        raise BadValue(f"{printable(text)} is no log of nccl-tests. Name one, or write a bandwidth, as 400GB/s.")
+    return bus_bandwidth(found)
+
+
 Amount = Annotated[float, option(lambda _, text: units.amount(text))]
 Seconds = Annotated[float, option(lambda _, text: units.seconds(text))]
 Share = Annotated[float, option(_share)]
 Peak = Annotated[float, option(lambda _, text: units.quantity(text, "FLOP/s"))]
 Bandwidth = Annotated[float, option(lambda _, text: units.quantity(text, "B/s"))]
+Busbw = Annotated[float, option(lambda _, text: _busbw(text))]
 Bytes = Annotated[float, option(lambda _, text: _bytes(text))]
 Parameters = Annotated[int, _count(1, 1 << 60)]
 Gpus = Annotated[int, _count(1, MOST_GPUS)]

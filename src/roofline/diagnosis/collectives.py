@@ -49,18 +49,24 @@ def assess_collectives(log: Log, source: str, device: Device | None = None) -> A
     )
 
 
-def bus_bandwidth(log: Log, kind: str = "all-reduce") -> float:
-    """The bus bandwidth that a training estimate is to use: of that collective, its largest size [byte/s].
+# What a training estimate takes where a log has several: gradients are reduced in the first two.
+_FOR_TRAINING = ("all-reduce", "reduce-scatter", "all-gather", "all-to-all")
 
-    Raises BadValue where the log has no such run, or its ranks are not known.
+
+def bus_bandwidth(log: Log, *kinds: str) -> float:
+    """The bus bandwidth of the largest size of the first of `kinds` that a log has [byte/s].
+
+    Without `kinds` that of an all-reduce, else of what else a training step does. Raises BadValue where the log has
+    no such run, or its ranks are not known.
     """
-    for run in log.runs:
-        share = factor(run.kind, run.ranks) if run.ranks else None
-        if run.kind == kind and share:
+    for kind in kinds or _FOR_TRAINING:
+        for run in log.runs:
+            share = factor(run.kind, run.ranks) if run.ranks else None
             last = max(run.rows, key=lambda row: row.size)
-            return last.size / last.seconds * share
-    there = ", ".join(sorted({each.kind or each.program for each in log.runs})) or "none"
-    raise BadValue(f"The log has no {kind} of known ranks. It has: {there}.")
+            if run.kind == kind and share and last.seconds:
+                return last.size / last.seconds * share
+    there = ", ".join(sorted({each.kind or each.program or "a run without a name" for each in log.runs}))
+    raise BadValue(f"The log has no {' or '.join(kinds or _FOR_TRAINING)} of two ranks or more. It has: {there}.")
 
 
 def _run(run: Run, device: Device | None) -> CollectiveRun:

@@ -227,9 +227,7 @@ def _verdict(groups: Sequence[KernelGroup], whole: float) -> str:
 def _notes(groups: Sequence[KernelGroup], device: Device | None, estimated: int) -> tuple[str, ...]:
     notes: list[str] = []
     if estimated:
-        notes.append(
-            f"Bytes of {estimated} launches are estimated: the tool's percentage times the memory's peak"
-        )
+        notes.append(f"Bytes of {estimated} launches are estimated: the tool's percentage times the memory's peak")
     if device is None:
         notes.append("No bandwidth of the device is in the file, so there is no bound: name it with --device")
     if any(each.flops is None for each in groups):
