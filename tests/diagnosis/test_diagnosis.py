@@ -212,6 +212,9 @@ def test_a_file_without_a_gpu_says_nothing_of_one(tmp_path):
         "recognised_from": None,
         "candidates": [],
         "number": None,
+        "bandwidth": None,
+        "clock": None,
+        "ridge": {},
     }
 
 

@@ -11,6 +11,7 @@ from roofline.errors import TraceError
 from roofline.trace.events import Trace
 from roofline.trace.readers import chrome
 from roofline.trace.readers.source import MOST, Progress, Source, opened
+from roofline.trace.readers.sqlite import MAGIC
 
 Read = Callable[[Source, Executor | None, int], Trace]
 
@@ -59,7 +60,7 @@ def open_trace(
         for reader in READERS:
             if reader.sniff(head):
                 return reader.read(source, executor, workers)
-        raise TraceError(f"{source.name} {refusal(head) or 'is no JSON trace. Name a trace of the PyTorch profiler.'}")
+        raise TraceError(f"{source.name} {refusal(head) or _what(head)}")
 
 
 def refusal(head: bytes) -> str | None:
@@ -71,3 +72,12 @@ def refusal(head: bytes) -> str | None:
         if magic.lower() in start[:64]:
             return answer
     return None
+
+
+def _what(head: bytes) -> str:
+    """What a file that nobody knows is, as far as a reader of traces can tell."""
+    if head.startswith(MAGIC):
+        return "is an SQLite database, no JSON trace. Name a trace of the PyTorch profiler (.json, .json.gz)."
+    if head[:512].isascii() and b"\0" not in head[:512]:
+        return "is text, but no JSON trace. Name a trace of the PyTorch profiler (.json, .json.gz)."
+    return "is in no format that is read. Name a trace of the PyTorch profiler (.json, .json.gz)."
