@@ -33,28 +33,15 @@ def repeated(small: Path, large: Path, size: int) -> int:
     base.execute("PRAGMA journal_mode = OFF")
     columns = {table: [row[1] for row in base.execute(f'PRAGMA table_info("{table}")')] for table in TABLES}
     columns = {table: names for table, names in columns.items() if names}
-    rows = {table: base.execute(f'SELECT * FROM "{table}"').fetchall() for table in columns}
-    span = 1 + max(row[1] or 0 for table in rows for row in rows[table]) - min(row[0] for t in rows for row in rows[t])
-    numbers = [
-        row[names.index("correlationId")] or 0
-        for table, names in columns.items()
-        if "correlationId" in names
-        for row in rows[table]
-    ]
-    calls = 1 + max(numbers, default=0)
+    ends = [base.execute(f"SELECT min(start), max(end), max(rowid) FROM {table}").fetchone() for table in columns]
+    span = 1 + max(end for _, end, _ in ends if end) - min(start for start, _, _ in ends if start is not None)
+    calls = 1 + base.execute("SELECT max(correlationId) FROM CUPTI_ACTIVITY_KIND_RUNTIME").fetchone()[0]
     times = 1
     while large.stat().st_size < size:
-        for table, names in columns.items():
-            at = names.index("correlationId") if "correlationId" in names else None
-            moved = []
-            for row in rows[table]:
-                new = list(row)
-                new[0] += times * span
-                new[1] = None if new[1] is None else new[1] + times * span
-                if at is not None and new[at] is not None:
-                    new[at] += times * calls
-                moved.append(new)
-            base.executemany(f'INSERT INTO "{table}" VALUES ({", ".join("?" * len(names))})', moved)
+        later = {"start": times * span, "end": times * span, "correlationId": times * calls}
+        for (table, names), (_, _, rows) in zip(columns.items(), ends, strict=True):
+            moved = ", ".join(f'"{each}" + {later[each]}' if each in later else f'"{each}"' for each in names)
+            base.execute(f"INSERT INTO {table} SELECT {moved} FROM {table} WHERE rowid <= {rows}")
         base.commit()
         times += 1
     base.close()

@@ -75,6 +75,12 @@ def by_hand(name: str, words: Sequence[str], device: Device) -> ByHand:
     return ByHand(place(work, device), _formulas(work, traced, sizes), texts)
 
 
+def work_of(text: str) -> Work:
+    """The work of an operation written as `linear m=8192 n=8192 k=8192`; raises UnknownName or BadValue."""
+    name, *words = text.split() or [""]
+    return operation(name)(**_read(name, words))
+
+
 def beside(found: ByHand, device: Device) -> list[ByHand]:
     """Other ways to run the same operation: attention with its scores in memory."""
     work = found.point.work

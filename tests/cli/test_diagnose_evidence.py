@@ -166,3 +166,62 @@ def test_a_log_as_the_bandwidth_of_a_training_step(roofline, write):
     assert (other.code, other.out) == (2, "")
     assert "no log of nccl-tests" in other.err
     assert "is not a quantity" in roofline("collective", "all-reduce", "1GB", "--ranks", 8, "--busbw", "fast").err
+
+
+def test_a_report_where_its_module_is_installed(roofline, write, monkeypatch):
+    """NVIDIA's `ncu_report` reads the tool's own format; its faults are one line."""
+    import sys
+    from types import SimpleNamespace as Of
+
+    metric = Of(value=lambda: 2000, unit=lambda: "ns")
+    action = Of(name=lambda: "k", metric_names=lambda: ["gpu__time_duration.sum"], metric_by_name=lambda _: metric)
+    each = Of(num_actions=lambda: 1, action_by_idx=lambda _: action)
+    monkeypatch.setitem(
+        sys.modules, "ncu_report", Of(load_report=lambda _: Of(num_ranges=lambda: 1, range_by_idx=lambda _: each))
+    )
+    path = write(b"NVR\0report", "k.ncu-rep")
+    assert roofline("diagnose", path, "--json").json["measured_s"] == pytest.approx(2e-6)
+
+    def broken(_: str) -> None:
+        raise RuntimeError("bad\nversion")
+
+    monkeypatch.setitem(sys.modules, "ncu_report", Of(load_report=broken))
+    answer = roofline("diagnose", path)
+    assert (answer.code, answer.err.count("\n")) == (2, 1)
+    assert "cannot be read by ncu_report: bad version" in answer.err
+
+
+def test_many_rows_in_a_terminal(roofline, write):
+    """A table shows the first; the JSON has all; several findings are counted."""
+    head, *rows = NCU.splitlines()
+    many = "\n".join(
+        [head, *(row.replace('"0","1"', f'"{n}","1"').replace("sgemm", f"sgemm{n}") for n in range(30) for row in rows)]
+    )
+    low = many + "\n" + "\n".join(
+        row.replace('"0","1"', f'"{n}","1"').replace("sgemm", f"sgemm{n}").replace("sm__throughput", "dram__throughput")
+        for n in range(30) for row in rows[2:]
+    )  # fmt: skip
+    text = roofline("diagnose", write(low)).out
+    found = roofline("diagnose", write(low), "--json").json
+
+    assert "16 more: --json has them." in text
+    assert "24 more findings: --json has them." in text
+    assert len(found["kernels"]) == 30
+    fleet = "".join(f'DCGM_FI_PROF_DRAM_ACTIVE{{gpu="{n}"}} 0.9\n' for n in range(70))
+    assert "6 more: --json has them." in roofline("diagnose", write(fleet)).out
+
+
+def test_two_nodes(roofline, write):
+    """The link between nodes is not known, and that is said."""
+    log = NCCL.replace("device  1", "device  0").replace("on h device  0 [0000:65", "on g device  0 [0000:65")
+    assert "2 nodes of 1 ranks" in roofline("diagnose", write(log)).out
+
+
+def test_the_bytes_of_known_shapes(roofline, write):
+    """A copy of 100 MB reads and writes 200; 251 were measured."""
+    path = write(NCU)
+    (kernel,) = roofline("diagnose", path, "--device", "h100-sxm", "--work", "copy n=100M", "--json").json["kernels"]
+    assert kernel["reread"] == pytest.approx(251.424 / 200)
+    assert "1.26x" in roofline("diagnose", path, "--device", "h100-sxm", "--work", "copy n=100M").out
+    assert roofline("diagnose", path, "--work", "matmul m=1").code == 2
+    assert roofline("diagnose", path, "--work", "").code == 2

@@ -245,3 +245,27 @@ def test_options(roofline):
     """Intervals and counts that are none."""
     assert "no interval" in roofline("watch", "http://x", "--interval", "soon").err
     assert "no number of times" in roofline("watch", "http://x", "--count", "0").err
+
+
+def test_texts_of_silence():
+    """Nothing came, and why; findings only where there is room."""
+    from rich.console import Console
+
+    from roofline.show.watch import watch_text
+
+    console = Console(width=80)
+    with console.capture() as captured:
+        console.print(watch_text(None, ""))
+        console.print(watch_text(None, "http://x does not answer."))
+    assert captured.get().split("\n")[:2] == ["No answer in the last minute.", "http://x does not answer."]
+    with serving({"/metrics": (200, METRICS)}) as address:
+        found = Watch(address).ask()
+    with console.capture() as captured:
+        console.print(watch_text(found, "gone.", height=10))
+    assert "gone." in captured.get()
+    assert "at stake" not in captured.get()
+
+
+def test_more_than_one_answer_in_a_pipe(roofline, exporter):
+    """A table each time, where no terminal can be drawn over."""
+    assert roofline("watch", exporter, "--count", 2, "--interval", 0.1).out.count("means of the last minute") == 2

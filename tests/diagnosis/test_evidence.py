@@ -476,3 +476,19 @@ def test_recognised():
     assert recognised("A100-SXM4-40GB").id == "a100-sxm-40gb"
     assert recognised("") is None
     assert recognised("NVIDIA Test GPU") is None
+
+
+def test_a_device_without_supplies_is_no_device():
+    """A card that is known by its name alone has no roofline."""
+    from roofline import sheets
+
+    bare = next(each for each in sheets.every() if each.aliases and not _supplied(each))
+    assert recognised(bare.aliases[0]) is None
+
+
+def _supplied(sheet) -> bool:
+    try:
+        sheet.device()
+    except rl.RooflineError:
+        return False
+    return True

@@ -265,3 +265,18 @@ def test_too_many_cards(monkeypatch):
 
     assert len(found.gpus) == 2
     assert sum(found.left_out.values()) == 3
+
+
+def test_rows_that_say_nothing():
+    """Switches and CPUs beside cards, lines that are no sample, values that are none."""
+    found = read(
+        dcgm,
+        "#Entity  DRAMA  POWER\nID\nSwitch 0  1  2\nGPU 0  0.5  abc\nGPU 0 N/A N/A\nDCGM_FI_PROF_DRAM_ACTIVE{gpu= 0.5\n",
+    )
+    assert column(found, "dram_active") == [0.5]
+    assert found.left_out == {"samples without a value": 1}
+
+    text = "index, power.draw [W], clocks_event_reasons.active, utilization.gpu [%]\n0, [N/A], 0xzz, 1.2.3 %\n1, 5 W, 0x1, 50 %\n"
+    found = read(smi, text)
+    assert [each.name for each in found.gpus] == ["GPU 1"]
+    assert not smi.sniff("index, power.draw [W]" + "x" * 70_000)

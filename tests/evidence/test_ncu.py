@@ -309,3 +309,33 @@ def test_reports_of_the_tools_own_module(monkeypatch):
     assert [(one.kernel, one.seconds, one.dram_bytes) for one in found.launches] == [
         ("k", pytest.approx(2e-6), 4096)
     ] * 2
+
+
+def test_tensor_rates_and_peaks():
+    """Operations a second times the time, a cycle times clock and time; the peak at the clock; formats by their names."""
+    (launch,) = read(
+        LONG_HEAD,
+        long_row("gpu__time_duration.sum", "usecond", "100"),
+        long_row("sm__cycles_elapsed.avg.per_second", "cycle/nsecond", "1.5"),
+        long_row("sm__ops_path_tensor_src_fp16_dst_fp32.sum.per_second", "", "1e12"),
+        long_row("sm__ops_path_tensor_src_e4m3_dst_fp32.sum.per_cycle_elapsed", "", "1000"),
+        long_row("sm__ops_path_tensor_src_bf16_dst_fp32.sum.peak_sustained", "", "500000"),
+        long_row("sm__ops_path_tensor_src_e2m1_dst_fp32.sum", "", "4"),
+        long_row("sm__ops_path_tensor_src_fp6_dst_fp32.sum", "", "6"),
+        long_row("sm__ops_path_tensor_src_u4_dst_s32.sum", "", "8"),
+    ).launches
+
+    assert launch.flops == {
+        "fp16": pytest.approx(1e8), "fp8": pytest.approx(1000 * 1.5e9 * 100e-6), "fp4": 4, "fp6": 6, "int4": 8,
+    }  # fmt: skip
+    assert launch.peak == {"bf16": pytest.approx(7.5e14)}
+
+
+def test_instructions_of_voltas_tensor_pipe():
+    """512 FLOPs each on Volta, as NVIDIA's section counts them; unknown on what came after."""
+    row = long_row("sm__inst_executed_pipe_tensor.sum", "inst", "1,000")
+    (volta,) = read(LONG_HEAD, row.replace('"9.0"', '"7.0"')).launches
+    (hopper,) = read(LONG_HEAD, row).launches
+
+    assert (volta.flops, volta.counted) == ({"fp16": 512_000}, True)
+    assert (hopper.flops, hopper.counted) == ({}, False)

@@ -75,3 +75,14 @@ def test_heads_alone(text):
     """Nothing was recorded."""
     with pytest.raises(BadValue, match="no row below"):
         read(text)
+
+
+def test_tables_one_below_the_other():
+    """Heads that follow at once; a report of no known kind; a table that ends at once."""
+    other = "Time (%),Total Time (ns),Foo\n100,1,x\n"
+    found = read(other + CSV.split("\n\n", maxsplit=1)[0] + "\n" + CSV)
+    assert len(found.kernels) == 2
+    lines = TABLE.splitlines()
+    assert len(read("\n".join([*lines[:9], *lines[2:9]])).kernels) == 2
+    with pytest.raises(BadValue):
+        read(lines[2] + "\nno table\n")

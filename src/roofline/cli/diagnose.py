@@ -33,6 +33,7 @@ def diagnose(
     kv: str = "bf16",
     compute: str = "bf16",
     tp: Ranks | None = None,
+    work: Annotated[str | None, Parameter(negative=())] = None,
     limit: Annotated[Bytes | None, Parameter(negative=())] = None,
     processes: Workers | None = None,
     json: Annotated[bool, Parameter(negative=())] = False,
@@ -57,6 +58,8 @@ def diagnose(
         Of a benchmark: rate of GEMMs and attention.
     tp
         Of a benchmark: ranks of tensor parallelism.
+    work
+        Of counters: what one launch does, as "linear m=8192 n=8192 k=8192": its bytes beside those measured.
     limit
         The most text that is read, unpacked, as 16GiB; 8GiB without it.
     processes
@@ -64,6 +67,7 @@ def diagnose(
     json
         One JSON object instead of text.
     """
+    from roofline.byhand import work_of
     from roofline.catalogue import load_device, load_model
     from roofline.workload import Precision
 
@@ -75,6 +79,7 @@ def diagnose(
         device=None if device is None else load_device(device),
         precision=Precision(weights, kv, compute=compute),
         tp=tp,
+        work=None if work is None else work_of(work),
     )
     if json:
         print_json(found.to_dict())

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
+    from roofline.cost import Work
     from roofline.device import Device
     from roofline.diagnosis.assessment import Assessment
     from roofline.diagnosis.result import Diagnosis
@@ -23,6 +24,7 @@ def diagnose(
     device: Device | None = None,
     precision: Precision | None = None,
     tp: int | None = None,
+    work: Work | None = None,
     most: int | None = None,
     progress: Callable[[int, int], None] | None = None,
     executor: Executor | None = None,
@@ -30,7 +32,8 @@ def diagnose(
 ) -> Diagnosis | Assessment:
     """Where the time of a profiled run went; of counters, collectives and benchmarks what they say of a limit.
 
-    The file may be packed, or a URL. `model`, `device`, `precision` and `tp` say what ran, where the file does not.
+    The file may be packed, or a URL. `model`, `device`, `precision`, `tp` and `work` say what ran, where
+    the file does not.
 
     `most` bounds the text that is read [byte]; `progress` is called with the bytes of the file read and its size;
     `executor` helps with a large file in `workers` other processes. Raises RooflineError for a file that cannot
@@ -52,4 +55,4 @@ def diagnose(
     from roofline.diagnosis.benchmarks import Run
     from roofline.workload import Precision
 
-    return assess(found, printable(os.fspath(path)), Run(model, device, precision or Precision(), tp))
+    return assess(found, printable(os.fspath(path)), Run(model, device, precision or Precision(), tp, work))

@@ -19,7 +19,7 @@ def assess(evidence: Evidence, source: str, run: Run | None = None) -> Assessmen
     """What a file without a timeline says of `run`, which holds what the file leaves open."""
     asked = run or Run()
     if isinstance(evidence, Report):
-        return assess_launches(evidence, source, asked.device)
+        return assess_launches(evidence, source, asked.device, asked.work)
     if isinstance(evidence, Sums):
         return assess_sums(evidence, source, asked.device)
     if isinstance(evidence, Counters):

@@ -8,6 +8,7 @@ from statistics import median
 from typing import cast
 
 from roofline.catalogue import built_in
+from roofline.cost import Work
 from roofline.device import Device
 from roofline.diagnosis.assessment import Assessment, BenchmarkRow
 from roofline.diagnosis.findings import Finding, ranked
@@ -27,12 +28,13 @@ _SLOW = 0.8  # of what such kernels reach elsewhere at their lower quartile
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What a benchmark's file may leave open: what ran, on what, how."""
+    """What a file may leave open: what ran, on what, how."""
 
     model: Model | None = None
     device: Device | None = None
     precision: Precision = field(default_factory=Precision)
     tp: int | None = None
+    work: Work | None = None  # of one launch of a kernel
 
 
 def assess_benchmark(benchmark: Benchmark, source: str, run: Run | None = None) -> Assessment:

@@ -29,14 +29,14 @@ _FAR = 0.05  # between a device's bandwidth and the file's own
 def assess_launches(report: Report, source: str, device: Device | None = None, work: Work | None = None) -> Assessment:
     """Each kernel of a report on the roofline of its device: the given one, else what the file says of its own.
 
-    `work` is what one launch ought to do, where it is known: its bytes stand beside those that were measured.
+    `work` is what one launch of its longest kernel ought to do, where that is known: its bytes beside those measured.
     """
     named = device or (recognised(report.card) if report.card else None)
     own, taken = _device(report.launches, named if device is None else None, report.card)
     supply = device or own
     launches = [_estimated(each, supply) for each in report.launches]
     estimated = sum(each is not was for each, was in zip(launches, report.launches, strict=True))
-    groups = _groups(launches, supply, work)
+    groups = _with_ideal(_groups(launches, supply), work)
     whole = sum(each.seconds or 0.0 for each in groups)
     warnings = [*report.warnings, *_conflicts(device, own, taken)]
     untimed = sum(each.calls for each in groups if each.seconds is None)
@@ -107,17 +107,31 @@ def _conflicts(given: Device | None, own: Device | None, taken: str) -> Iterable
         )
 
 
-def _groups(launches: Sequence[Launch], device: Device | None, work: Work | None) -> tuple[KernelGroup, ...]:
+def _groups(launches: Sequence[Launch], device: Device | None) -> tuple[KernelGroup, ...]:
     """Launches of one kernel and grid together, the longest first."""
     same: dict[tuple[str, str, str], list[Launch]] = {}
     for each in launches:
         same.setdefault((each.kernel, each.grid, each.block), []).append(each)
     whole = sum(each.seconds or 0.0 for each in launches)
-    made = [_group(mine, device, whole, work) for mine in same.values()]
+    made = [_group(mine, device, whole) for mine in same.values()]
     return tuple(sorted(made, key=lambda each: -(each.seconds or 0.0)))
 
 
-def _group(mine: list[Launch], device: Device | None, whole: float, work: Work | None) -> KernelGroup:
+# What an operation's kernel is called in a breakdown.
+_CATEGORY = {"linear": "gemm", "attention": "attention", "norm": "normalisation", "softmax": "normalisation"}
+
+
+def _with_ideal(groups: tuple[KernelGroup, ...], work: Work | None) -> tuple[KernelGroup, ...]:
+    """The bytes of `work` beside those of the longest kernel that can be it."""
+    if work is None or not groups:
+        return groups
+    wanted = _CATEGORY.get(work.op)
+    at = next((at for at, each in enumerate(groups) if each.category == wanted), 0)
+    ideal = float(cast(float, work.bytes)) * groups[at].calls
+    return (*groups[:at], replace(groups[at], ideal_bytes=ideal), *groups[at + 1 :])
+
+
+def _group(mine: list[Launch], device: Device | None, whole: float) -> KernelGroup:
     first = mine[0]
     seconds = _sum(each.seconds for each in mine)
     moved = _sum(each.dram_bytes for each in mine)
@@ -145,7 +159,6 @@ def _group(mine: list[Launch], device: Device | None, whole: float, work: Work |
         dram_share=ours,
         tool=tool,
         rates=rates if counted else {},
-        ideal_bytes=float(cast(float, work.bytes)) * len(mine) if work is not None else None,
         remarks=tuple(dict.fromkeys(f"{rule.name}: {rule.text}" for each in mine for rule in each.rules if rule.text))[
             :12
         ],

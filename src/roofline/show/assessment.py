@@ -79,6 +79,7 @@ def _kernels(groups: Sequence[KernelGroup], whole: float) -> RenderableType:
         (("memory", "right"), [_share(each.tool.get("memory_share")) for each in shown]),
         (("compute", "right"), [_share(each.tool.get("compute_share")) for each in shown]),
         (("of bound", "right"), [_share(each.of_bound) for each in shown]),
+        (("re-read", "right"), ["" if each.reread is None else f"{significant(each.reread)}x" for each in shown]),
         (("limit", "left"), [each.limit for each in shown]),
     ]
     columns += [each for each in optional if any(each[1])]
