@@ -28,7 +28,7 @@ STATES = {
     "idle": "is idle",
     "memory": "waits for memory",
     "compute": "computes",
-    "neither": "is busy with neither memory nor arithmetic near full: launches, Python, collectives or small grids",
+    "neither": "keeps neither memory nor arithmetic near full: launches, Python, collectives or small grids",
     "busy": "runs kernels, and no counter says what limits them",
     "unknown": "has no counter of its activity",
 }
@@ -230,7 +230,8 @@ def _idle(gpus: Sequence[Series], rows: Sequence[CardState]) -> Iterable[Finding
             f"{_about(mine)}: no kernel ran in {percent(max(each.states['idle'] for each in mine))} of the samples",
             _stake(mine, lambda each: each.states["idle"]),
             tuple(
-                f"{each.name}: idle in {percent(each.states['idle'])} of {each.samples:,} samples" for each in mine[:4]
+                f"{each.name}: idle in {percent(each.states['idle'])} of the samples ({each.samples:,})"
+                for each in mine[:4]
             ),
             "Look for what the card waits for: input, another rank, requests.",
         )

@@ -314,3 +314,17 @@ def test_packed_exports(whole, tmp_path):
     packed.write_bytes(gzip.compress(whole.read_bytes()))
 
     assert diagnose(packed).to_dict()["window_ns"] == 300
+
+
+def test_ranges_that_start_together(tmp_path):
+    """The longer one encloses the shorter, in whatever order they were written."""
+    rows = [
+        (5, 6, 59, T1, "d", None),
+        (1, 2, 59, T1, "inner", None),
+        (1, 9, 59, T1, "outer", None),
+        (1, 5, 59, T1, "middle", None),
+    ]
+    found = read(export(tmp_path / "a", **nvtx(*rows)))
+
+    assert [found.names[each] for each in found.marks.name] == ["outer", "middle", "inner", "d"]
+    assert found.marks.duration.tolist() == [8, 4, 1, 1]

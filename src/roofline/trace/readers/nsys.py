@@ -103,22 +103,29 @@ class _Store:
         for name in list(self.parts):
             parts = self.parts.pop(name)
             found[name] = np.concatenate(parts) if parts else np.zeros(0, np.int64)
-        start, duration = found["start"], found["duration"]
-        later = start[1:] > start[:-1]
-        if longest_first:
-            later |= (start[1:] == start[:-1]) & (duration[1:] <= duration[:-1])
-        else:
-            later |= start[1:] == start[:-1]
-        if not later.all():
-            order = (
-                np.lexsort((-duration.astype(np.int64), start)) if longest_first else np.argsort(start, kind="stable")
-            )
+        start = found["start"]
+        if (start[1:] < start[:-1]).any():
+            order = np.argsort(start, kind="stable").astype(np.int32)
             for name in found:
                 found[name] = found[name][order]
-        return found
+        return _longest_first(found) if longest_first else found
 
 
 _WIDE = ("start",)
+
+
+def _longest_first(columns: _Columns) -> _Columns:
+    """Columns in order of their start, with the longest first of those that start together."""
+    import numpy as np
+
+    start, duration = columns["start"], columns["duration"]
+    wrong = (start[1:] == start[:-1]) & (duration[1:] > duration[:-1])
+    if wrong.any():
+        tied = np.flatnonzero(np.isin(start, start[:-1][wrong]))
+        order = tied[np.lexsort((-duration[tied].astype(np.int64), start[tied]))]
+        for values in columns.values():
+            values[tied] = values[order]
+    return columns
 
 
 def _small(values: Any) -> Any:
