@@ -97,7 +97,7 @@ def _rate(moved: int, time: int) -> float | None:
 def _device(found: Diagnosis) -> MeasuredDevice:
     known = found.recognition
     if known is None:
-        return MeasuredDevice(None, _device_name(found), None, [], found.device)
+        return MeasuredDevice(None, _device_name(found), None, [], found.device, None, None, {})
     card = found.card
     bandwidth, clock = (card.bandwidth, card.clock) if card is not None else (None, None)
     candidates = list(known.candidates)

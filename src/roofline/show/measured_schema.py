@@ -13,9 +13,9 @@ class MeasuredDevice(msgspec.Struct):
     recognised_from: str | None
     candidates: list[str]
     number: int | None
-    bandwidth: float | None = None  # as the file says it [byte/s]
-    clock: float | None = None  # [Hz]
-    ridge: dict[str, float] = {}  # of the known peaks over that bandwidth [FLOP/byte]
+    bandwidth: float | None  # as the file says it [byte/s]
+    clock: float | None  # [Hz]
+    ridge: dict[str, float]  # of the known peaks over that bandwidth [FLOP/byte]
 
 
 class FindingRecord(msgspec.Struct):
