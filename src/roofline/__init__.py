@@ -16,6 +16,7 @@ from roofline.cost import Cost, Work
 from roofline.device import Device, Topology
 from roofline.errors import RooflineError
 from roofline.ledger import Ledger, predict
+from roofline.measurement import measure
 from roofline.model import Model
 from roofline.shard import Shard
 from roofline.workload import Precision, Workload
@@ -43,6 +44,7 @@ __all__ = [
     "collectives",
     "crossovers",
     "diagnose",
+    "measure",
     "memory",
     "ops",
     "place",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from typing import Any, Literal, TypeVar, get_args
+from typing import Any, Literal, TypeVar, cast, get_args
 
 import msgspec
 
@@ -169,6 +169,19 @@ def sheet_from(text: str, where: str) -> Sheet:
             names.note,
         ),
     )
+
+
+def device_text(file: DeviceFile) -> str:
+    """A device file as TOML, which `sheet_from` reads; what it does not say is left out."""
+    import tomli_w
+
+    return tomli_w.dumps(_said(msgspec.to_builtins(file)))
+
+
+def _said(table: Mapping[str, Any]) -> dict[str, Any]:
+    """A table without what is empty."""
+    kept = {key: _said(cast("Mapping[str, Any]", v)) if isinstance(v, dict) else v for key, v in table.items()}
+    return {key: value for key, value in kept.items() if value not in (None, "", [], {}, False) or key == "peak"}
 
 
 def _table(text: str, where: str) -> dict[str, Any]:

@@ -7,6 +7,8 @@ import io
 import os
 import select
 import stat
+import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 from roofline.errors import RooflineError, UnknownName
@@ -94,3 +96,20 @@ def check_size(where: str, size: int, most: int, kind: type[RooflineError], what
     if size > most:
         has = f"{size / MIB:,.0f} MiB, more" if size > 2 * most else "more"
         raise kind(f"{where} has {has} than the {most / MIB:g} MiB that are read. Expected: {what}.")
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file at once or not at all: what breaks off leaves what was there before; raises OSError."""
+    target = home(path)
+    descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:60]}.")
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+        mask = os.umask(0)
+        os.umask(mask)
+        os.chmod(name, target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~mask)
+        os.replace(name, target)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(name)
+        raise

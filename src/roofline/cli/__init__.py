@@ -38,6 +38,7 @@ app.command("roofline.cli.collective:collective", help="One collective: bytes, t
 app.command("roofline.cli.models:models", help="The built-in models, or the exact counts of one.")
 app.command("roofline.cli.devices:devices", help="The catalogue of devices, or one with the source of every figure.")
 app.command("roofline.cli.watch:watch", help="What limits every GPU of an exporter right now.")
+app.command("roofline.cli.measure:measure", help="The ceilings of the machine that this runs on, as a device file.")
 app.command("roofline.cli.record:record", help="How to record what a diagnosis needs.")
 
 _LONGEST = 6000

@@ -75,7 +75,7 @@ def device_text(sheet: Sheet, titles: Mapping[str, str]) -> RenderableType:
     blocks: list[RenderableType] = [
         text(f"{sheet.name} ({sheet.id}){f', {sheet.released}' if sheet.released else ''}", style="bold"),
         *(text(f"{line}.", style="yellow") for line in sheet.assumptions),
-        text(_kind(sheet), style="dim"),
+        *([text(_kind(sheet), style="dim")] if _kind(sheet) else []),
         text(),
         table(heads, rows, shrinks=4),
     ]
@@ -90,6 +90,10 @@ def device_text(sheet: Sheet, titles: Mapping[str, str]) -> RenderableType:
 def _block(title: str, lines: Iterable[str]) -> list[RenderableType]:
     found = list(lines)
     return [text(), text(title, style="bold dim"), bullets(found)] if found else []
+
+
+def _headed(sheet: Sheet) -> str:
+    return ", ".join(each for each in (f"{sheet.id}: {sheet.name}", _kind(sheet)) if each)
 
 
 def _kind(sheet: Sheet) -> str:
@@ -125,7 +129,7 @@ def pair_text(left: Sheet, right: Sheet) -> RenderableType:
         first, second = (ridge(each, rate if rate in each.peak else None) for each in (left, right))
         rows.append([f"ridge.{rate}", _known(first, digits=3), _known(second, digits=3), _quotient(first, second)])
     return Group(
-        *(text(f"{each.id}: {each.name}, {_kind(each)}", style="bold") for each in (left, right)),
+        *(text(_headed(each), style="bold") for each in (left, right)),
         *(text(f"{line}.", style="yellow") for each in (left, right) for line in each.assumptions),
         text(),
         table(heads, rows),

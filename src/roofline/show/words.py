@@ -102,7 +102,8 @@ def longest(ledger: Ledger, held: Memory) -> str:
 def figure(key: str, value: float) -> str:
     """A figure of a device's file with the unit that its key has."""
     if key.startswith("peak."):
-        return f"{significant(value / TERA, 4)} {'TOP/s' if key.startswith('peak.int') else 'TFLOP/s'}"
+        unit = "OP/s" if key.startswith("peak.int") else "FLOP/s"
+        return f"{significant(value / TERA, 4)} T{unit}" if value >= TERA else si(value, unit)
     if key.endswith("bandwidth"):
         return f"{significant(value / GIGA, 4)} GB/s"
     if key.startswith(("memory.", "cache.")):
