@@ -58,7 +58,7 @@ def test_a_slow_machine_leaves_out_what_is_optional():
     found, _ = ran([must, may], machine, 1.0)
 
     assert len(found.rows) == 1
-    assert found.left_out == ("copy over 0 B: the time was up",)
+    assert found.left_out == ("copy 0 B: the time was up",)
 
 
 def test_a_product_that_would_take_too_long_is_left_out():
@@ -70,7 +70,7 @@ def test_a_product_that_would_take_too_long_is_left_out():
     found, _ = ran([small, large], machine, 8.0)
 
     assert len(found.rows) == 1
-    assert found.left_out == ("GEMM in fp32, 64 x 64 x 64: it would take too long",)
+    assert found.left_out == ("GEMM in fp32, 64³: it would take too long",)
 
 
 def test_what_a_library_refuses_is_left_out_with_its_reason():
@@ -82,12 +82,12 @@ def test_what_a_library_refuses_is_left_out_with_its_reason():
     found, _ = ran([probe("gemm.fp8", "peak", ops.linear(m=2, n=2, k=2), refuse)], Machine(each=1.0), 1.0)
 
     assert found.rows == ()
-    assert found.left_out == ("GEMM in fp8, 2 x 2 x 2: no kernel for this format",)
+    assert found.left_out == ("GEMM in fp8, 2³: no kernel for this format",)
 
 
 def test_labels():
     """A probe in words."""
-    assert label(probe(threads=2, working_set=MIB)) == "copy over 1 MiB, 2 threads"
+    assert label(probe(threads=2, working_set=MIB)) == "copy 1 MiB, 2 threads"
     assert (
         label(probe("gemm.fp32", "peak", ops.linear(m=2, n=3, k=4), threads=1)) == "GEMM in fp32, 2 x 3 x 4, 1 thread"
     )

@@ -93,7 +93,7 @@ def test_the_file_is_read_back(tmp_path: Path):
     assert {each.status for each in again.figures.values()} == {"measured"}
     figure = again.figures["memory.bandwidth"]
     assert figure.source[0].startswith("roofline measure, 20")
-    assert figure.note == "copy over 256 MiB, 2 threads: the fastest of 5; median 16.40 GB/s, spread 20 %"
+    assert figure.note == "copy 256 MiB, 2 threads: the fastest of 5; median 16.40 GB/s, spread 20 %"
     assert any("NumPy 2" in note for note in again.notes)
     assert found.warnings == ("Runs scatter, so a repetition may differ by as much: spread of memory.bandwidth 20 %",)
 
@@ -144,6 +144,14 @@ def test_shares_of_the_datasheet():
     assert shares["memory.bandwidth"] == pytest.approx(20 / 3352.32)
     assert shares["peak.fp32"] is None
     assert any(line.startswith("memory.bandwidth is 0.597 %") for line in found.environment)
+
+
+def test_a_cache_without_a_plateau_is_not_given():
+    """Where a cache is no faster than main memory, as in a shared one, there is no figure, and a sentence."""
+    found = device(rows=[ROWS[0], ROWS[2], walked(19e9, 4 * MIB)])
+
+    assert found.cache_bandwidth == {"l2": 90e9}
+    assert "cache.last_level_bandwidth is not given: no plateau shows above main memory" in found.environment
 
 
 def test_ranks_make_a_link():

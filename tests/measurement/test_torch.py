@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import sys
 from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 import roofline as rl
+from roofline.device import Figure
 from roofline.measurement import pytorch, session, torch_probes
 from roofline.measurement.machine import Machine
 from roofline.measurement.probes import Unsupported
@@ -193,8 +195,8 @@ def test_an_accelerator_from_start_to_end(monkeypatch: pytest.MonkeyPatch):
     assert {"host copy.to device", "host copy.from device", "skinny.bf16", "memory.triad"} <= names
     assert {"gemm.bf16", "gemm.tf32", "gemm.fp64", "gemm.fp32-vector"} <= names
     left = " ".join(found.left_out)
-    assert "GEMM in int8, 4096 x 4096 x 4096: no kernel for this" in left
-    assert "GEMM in fp8, 4096 x 4096 x 4096: this PyTorch has no float8_e4m3fn" in left
+    assert "GEMM in int8, 4096³: no kernel for this" in left
+    assert "GEMM in fp8, 4096³: this PyTorch has no float8_e4m3fn" in left
     assert {"fp8", "int8"}.isdisjoint(found.peak)
     shares = {each.key: each.of_datasheet for each in found.ceilings}
     assert shares["peak.bf16"] == pytest.approx(found.peak["bf16"] / 989.4e12, rel=1e-3)
@@ -202,6 +204,45 @@ def test_an_accelerator_from_start_to_end(monkeypatch: pytest.MonkeyPatch):
     assert found.capacity == 85176483840
     assert found.links == ()  # a copy from the host is no link between devices
     assert "Read from the device: 1980 MHz before, 1980 MHz after" in found.environment
+
+
+def test_a_processor_from_start_to_end(monkeypatch: pytest.MonkeyPatch):
+    """One thread and all of PyTorch's, which stand as before at the end; no graphs, no copies from the host."""
+    torch = stand_in("none")
+    set_to: list[int] = []
+    torch.set_num_threads = set_to.append
+    found = measured_there(monkeypatch, torch)
+    names = {row.probe.name for row in found.rows}
+
+    assert "3 threads" in found.name
+    assert {row.probe.threads for row in found.rows if row.probe.name == "memory.copy"} == {1, 3}
+    assert set_to[-1] == 3
+    assert {"launch.graph", "host copy.to device"}.isdisjoint(names)
+    assert {"fp32", "bf16", "fp64"} <= set(found.peak)
+    assert not any(line.startswith("Read from the device") for line in found.environment)
+
+
+def test_what_has_no_name_in_the_catalogue(monkeypatch: pytest.MonkeyPatch):
+    """A card that is not recognised is measured all the same, without shares."""
+    torch = stand_in()
+    torch.cuda.get_device_properties = lambda device: SimpleNamespace(name="A Card 9", total_memory=GIB)
+    found = measured_there(monkeypatch, torch)
+
+    assert {each.of_datasheet for each in found.ceilings} == {None}
+    assert found.l2 is None
+
+
+@pytest.mark.parametrize(("threads", "whole"), [(96, True), (2, False)])
+def test_a_processor_counts_as_itself_only_whole(threads: int, whole: bool, monkeypatch: pytest.MonkeyPatch):
+    """Two threads of a socket of 96 cores are not the socket."""
+    sheet = rl.Device.load("epyc-9654")
+    known = replace(sheet, figures={**sheet.figures, "chip.compute_units": Figure(96, "quoted", ("a document",))})
+    monkeypatch.setattr("roofline.catalogue.load_sheet", lambda name: known)
+    host = Machine("AMD EPYC 9654 96-Core Processor", threads, (), GIB, GIB)
+    subject = session.cpu_subject(host, threads, "", [], turns=False)
+
+    assert (subject.sheet is not None) == whole
+    assert ("2 threads may be less" in subject.sheet_note) != whole
 
 
 def test_latency_is_that_of_one_kernel(monkeypatch: pytest.MonkeyPatch):

@@ -144,7 +144,8 @@ def shape(probe: Probe) -> str:
     if probe.work.op in ("copy", "elementwise"):
         return gib(probe.working_set)
     if probe.work.op == "linear":
-        return " x ".join(str(dims[each]) for each in "mnk")
+        m, n, k = (dims[each] for each in "mnk")
+        return f"{m}³" if m == n == k else f"{m} x {n} x {k}"
     return ", ".join(f"{key} {value}" for key, value in dims.items())
 
 
@@ -152,9 +153,9 @@ _NAMES = {"memory": "{}", "gemm": "GEMM in {}"}
 
 
 def label(probe: Probe) -> str:
-    """A probe in words: `copy over 1.17 GiB, 2 threads`, `GEMM in fp32, 1024 x 1024 x 1024`."""
+    """A probe in words: `copy 1.17 GiB, 2 threads`, `GEMM in fp32, 1024³`."""
     kind, _, rest = probe.name.partition(".")
     name = _NAMES[kind].format(rest) if kind in _NAMES else probe.name.replace(".", ", ")
     size = shape(probe)
-    joined = f"{name} over {size}" if kind == "memory" else f"{name}, {size}" if size else name
+    joined = f"{name} {size}" if kind == "memory" else f"{name}, {size}" if size else name
     return f"{joined}, {probe.threads} thread{'s' if probe.threads > 1 else ''}" if probe.threads else joined

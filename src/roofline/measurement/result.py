@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -92,7 +92,13 @@ def ceilings(rows: Sequence[Row], subject: Subject) -> tuple[Ceiling, ...]:
         for key in _keys(row, rows, subject):
             if key not in found or row.value > found[key].value:
                 found[key] = row
-    return tuple(Ceiling(key, row, _stated(subject.sheet, key)) for key, row in found.items())
+    return tuple(Ceiling(key, row, _stated(subject.sheet, key)) for key, row in found.items() if not _flat(key, found))
+
+
+def _flat(key: str, found: Mapping[str, Row]) -> bool:
+    """Whether it is a cache that shows no plateau above main memory: such a figure is no ceiling."""
+    memory = found.get("memory.bandwidth")
+    return key.startswith("cache.") and memory is not None and found[key].value <= memory.value
 
 
 def _stated(sheet: Sheet | None, key: str) -> float | None:
@@ -149,6 +155,7 @@ def measured(
         "A ceiling is the fastest run of many, as noise only adds time; a spread of 10 % means that a quarter of the "
         "runs fell 10 % or more below it",
         *(_share(each) for each in found if each.of_datasheet is not None),
+        *_without_plateau(found, rows, subject),
     )
     warnings = tuple(_warnings(found, load, subject))
     ident = _ident(name or f"{subject.name} measured")
@@ -159,6 +166,13 @@ def measured(
     base["assumptions"] = (*device.assumptions, *warnings)
     return MeasuredDevice(**base, ceilings=found, rows=tuple(rows), left_out=tuple(left_out), warnings=warnings,
                           environment=environment, toml=text)  # fmt: skip
+
+
+def _without_plateau(found: Sequence[Ceiling], rows: Sequence[Row], subject: Subject) -> Iterable[str]:
+    """The caches that were walked and are no faster than main memory, in sentences."""
+    seen = {key for row in rows for key in _keys(row, rows, subject) if key.startswith("cache.")}
+    for key in sorted(seen - {each.key for each in found}):
+        yield f"{key} is not given: no plateau shows above main memory"
 
 
 def _share(each: Ceiling) -> str:

@@ -64,6 +64,8 @@ def cpu_subject(host: Machine, threads: int, how: str, facts: list[str], turns: 
     seen = recognise(host.name)
     sheet = seen.device() if seen.id is not None and _whole(seen.id, threads) else None
     note = seen.reason if sheet else f"No datasheet to compare with: {seen.reason}"
+    if seen.id is not None and sheet is None:
+        note = f"No shares of a datasheet: it is of a whole {seen.id}, and {threads} threads may be less"
     return Subject(
         f"{host.name}, {threads} thread{'s' if threads > 1 else ''}",
         "",

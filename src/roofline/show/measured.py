@@ -105,9 +105,23 @@ def _ceilings(device: MeasuredDevice) -> RenderableType:
     rows: list[list[Cell]] = []
     for each in device.ceilings:
         share = UNKNOWN if each.of_datasheet is None else percent(each.of_datasheet, 3)
-        rows.append([each.key, *_value(each.row), *([share] if compared else []), label(each.row.probe)])
+        rows.append([_named(each.key), *_value(each.row), *([share] if compared else []), label(each.row.probe)])
     heads += [("datasheet", "right")] if compared else []
     return table([*heads, ("with", "left")], rows, shrinks=len(heads))
+
+
+_SUPPLIES = {
+    "memory.bandwidth": "main memory",
+    "cache.l2_bandwidth": "L2 cache",
+    "cache.last_level_bandwidth": "last-level cache",
+}
+
+
+def _named(key: str) -> str:
+    """A figure's key in words."""
+    kind, _, name = key.partition(".")
+    plain = {"peak": f"{name} peak", "link": f"{name.removesuffix('.bandwidth')} link"}
+    return _SUPPLIES.get(key) or plain[kind]
 
 
 def _value(row: Row) -> list[Cell]:
