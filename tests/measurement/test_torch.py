@@ -99,7 +99,7 @@ def stand_in(accelerator: str = "cuda", count: int = 2) -> Any:
             synchronize=lambda: None,
             Event=Event,
             mem_get_info=lambda device: (64 * GIB, 80 * GIB),
-            set_device=lambda device: None,
+            device=lambda device: nullcontext(),
             CUDAGraph=lambda: SimpleNamespace(replay=lambda: None),
             graph=captured,
             clock_rate=lambda device: 1980,
@@ -200,7 +200,7 @@ def test_an_accelerator_from_start_to_end(monkeypatch: pytest.MonkeyPatch):
     assert {"fp8", "int8"}.isdisjoint(found.peak)
     shares = {each.key: each.of_datasheet for each in found.ceilings}
     assert shares["peak.bf16"] == pytest.approx(found.peak["bf16"] / 989.4e12, rel=1e-3)
-    assert found.l2 == 50 * MIB
+    assert (found.l2, found.vendor) == (50 * MIB, "NVIDIA")
     assert found.capacity == 85176483840
     assert found.links == ()  # a copy from the host is no link between devices
     assert "Read from the device: 1980 MHz before, 1980 MHz after" in found.environment

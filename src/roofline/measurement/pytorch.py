@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import platform
 from collections.abc import Generator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import replace
 from importlib import import_module
 from time import perf_counter
@@ -74,6 +74,11 @@ def timer_for(torch: Any, device: Any) -> Timer:
     return timed
 
 
+def current(torch: Any, device: Any) -> AbstractContextManager[Any]:
+    """The device as the current one meanwhile, whose streams events are recorded on."""
+    return getattr(torch, device.type).device(device) if device.type in ("cuda", "xpu") else nullcontext()
+
+
 @contextmanager
 def together(torch: Any, device: Any, environment: Mapping[str, str]) -> Generator[int]:
     """The ranks that torchrun launched, joined while they measure; 1 where there is one program."""
@@ -81,8 +86,6 @@ def together(torch: Any, device: Any, environment: Mapping[str, str]) -> Generat
     if ranks == 1 or "RANK" not in environment:
         yield 1
         return
-    if device.type != "cpu":
-        getattr(torch, device.type).set_device(device)
     torch.distributed.init_process_group({"cuda": "nccl", "xpu": "xccl"}.get(device.type, "gloo"))
     try:
         yield ranks
@@ -98,7 +101,7 @@ def measure_torch(on: str | None, seconds: float, *, quick: bool, name: str | No
     device, host = chosen(torch, on, os.environ), machine()
     timer = timer_for(torch, device)
     threads = torch.get_num_threads()
-    with torch.inference_mode(), together(torch, device, os.environ) as ranks:
+    with torch.inference_mode(), current(torch, device), together(torch, device, os.environ) as ranks:
         bench = Bench(torch, device, _size(torch, device, host), threads if device.type == "cpu" else 0, ranks)
         bench.size = bench.layout.whole(bench.size)
         subject, before = _subject(torch, device, host, ranks), _readings(torch, device)
@@ -141,14 +144,15 @@ def _subject(torch: Any, device: Any, host: Machine, ranks: int) -> Subject:
     name, memory, units = _named(torch, device, host)
     seen = recognise(name, sms=units, memory=memory if device.type != "mps" else None)
     l2 = _cache(torch, device)
+    sheet = seen.device() if seen.id is not None else None
     return Subject(
         name,
-        "",
+        sheet.vendor if sheet else "",
         how,
         (Cache(2, l2, 1),) if l2 else (),
         memory,
         tuple([*_facts(torch, device), *host_facts(host)]),
-        seen.device() if seen.id is not None else None,
+        sheet,
         seen.reason.rstrip("."),
         ranks,
     )
