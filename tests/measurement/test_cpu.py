@@ -15,7 +15,7 @@ import pytest
 from roofline.measurement import cpu
 from roofline.measurement.clock import host_timer
 from roofline.measurement.machine import Cache, Machine, machine
-from roofline.measurement.probes import Unsupported, run
+from roofline.measurement.probes import Row, Unsupported, run
 from roofline.measurement.walks import COPY, PATTERNS, READ, TRIAD
 from roofline.units import GIB, KIB, MIB
 
@@ -126,26 +126,29 @@ def independent(folder: Path, size: int, threads: int) -> float:
 
 
 def test_main_memory_agrees_with_an_independent_stream(tmp_path: Path, record_property):
-    """The best of two turns each, in the same run: within a factor of 2.5, as other programs may take the machine.
+    """The best of three turns each, in the same run: within a factor of 2.5, as other programs may take the machine.
 
+    The first turn and the last are the same but for the spread that the faster one states, and three tenths.
     On an idle machine the two are within a tenth; docs/measure.md has figures.
     """
     host = machine()
-    mine: list[float] = []
+    turns: list[Row] = []
     theirs: list[float] = []
     with ThreadPoolExecutor(host.threads) as pool:
         arena = cpu.Arena(cpu._layout(1).whole(cpu.dram_size(host)), pool, host.threads)
-        probes = [cpu._walked(pattern, arena, arena.size, host.threads) for pattern in PATTERNS]
-        for _ in range(2):
-            mine.append(max(row.value for row in run(probes, host_timer, 1.0, lambda *_: None).rows))
-            theirs.append(independent(tmp_path, arena.size, host.threads))
+        for threads in (host.threads, 1, host.threads):
+            probes = [cpu._walked(pattern, arena, arena.size, threads) for pattern in PATTERNS]
+            turns.append(max(run(probes, host_timer, 1.0, lambda *_: None).rows, key=lambda row: row.value))
+            theirs.append(independent(tmp_path, arena.size, threads))
+    mine = [row.value for row in turns]
     ratio = max(mine) / max(theirs)
     record_property("measured over independent", ratio)
-    record_property("second turn over first", mine[1] / mine[0])
+    low, high = sorted((turns[0], turns[2]), key=lambda row: row.value)
+    record_property("a turn over its repetition", low.value / high.value)
     print(f"measured {mine}, independent {theirs} B/s, ratio {ratio:.2f}")
 
     assert 0.4 < ratio < 2.5
-    assert 0.4 < mine[1] / mine[0] < 2.5
+    assert low.value / high.value > 1 - high.samples.spread - 0.3, "a repetition is outside of the stated spread"
 
 
 def test_products_agree_with_numpys_own_best(record_property):
