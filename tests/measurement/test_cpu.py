@@ -129,7 +129,7 @@ def test_main_memory_agrees_with_an_independent_stream(tmp_path: Path, record_pr
     """The best of three turns each, in the same run: within a factor of 2.5, as other programs may take the machine.
 
     The first turn and the last are the same but for the spread that the faster one states, and three tenths.
-    On an idle machine the two are within a tenth; docs/measure.md has figures.
+    docs/measure.md has the ratios that were seen.
     """
     host = machine()
     turns: list[Row] = []
