@@ -142,7 +142,7 @@ def shape(probe: Probe) -> str:
     """The size of a probe in a few words: what it walks, a product's sizes, or its dims."""
     dims = probe.work.dims
     if probe.work.op in ("copy", "elementwise"):
-        return gib(probe.working_set)
+        return gib(probe.working_set) if probe.working_set else ""
     if probe.work.op == "linear":
         m, n, k = (dims[each] for each in "mnk")
         return f"{m}³" if m == n == k else f"{m} x {n} x {k}"
@@ -157,5 +157,5 @@ def label(probe: Probe) -> str:
     kind, _, rest = probe.name.partition(".")
     name = _NAMES[kind].format(rest) if kind in _NAMES else probe.name.replace(".", ", ")
     size = shape(probe)
-    joined = f"{name} {size}" if kind == "memory" else f"{name}, {size}" if size else name
+    joined = f"{name}{' ' if kind == 'memory' else ', '}{size}" if size else name
     return f"{joined}, {probe.threads} thread{'s' if probe.threads > 1 else ''}" if probe.threads else joined

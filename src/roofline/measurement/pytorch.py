@@ -22,7 +22,7 @@ from roofline.recognition import recognise
 from roofline.units import GIB, KILO, gib
 
 KINDS = ("cuda", "xpu", "mps", "cpu")
-_LEAST_SECONDS = 3.0
+_LEAST_SECONDS = 2.0
 
 
 def load() -> Any:

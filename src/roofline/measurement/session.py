@@ -14,7 +14,7 @@ from roofline.measurement.result import MeasuredDevice, Subject, measured
 from roofline.recognition import recognise
 
 BACKENDS = ("numpy", "torch")
-_SECONDS = {True: 6.5, False: 45.0}  # for the probes; libraries and memory take a while before
+_SECONDS = {True: 6.0, False: 45.0}  # for the probes; libraries and memory take a while before
 
 
 def _silent(share: float, name: str) -> None:
