@@ -182,7 +182,7 @@ def measured_there(monkeypatch: pytest.MonkeyPatch, torch: Any, **environment: s
     monkeypatch.setitem(sys.modules, "torch", torch)
     for key, value in environment.items():
         monkeypatch.setenv(key, value)
-    monkeypatch.setattr(session, "_SECONDS", {True: 3.0, False: 3.0})
+    monkeypatch.setattr(session, "_SECONDS", {True: 6.0, False: 6.0})
     return rl.measure("torch", quick=False)
 
 
@@ -218,7 +218,8 @@ def test_a_processor_from_start_to_end(monkeypatch: pytest.MonkeyPatch):
     assert {row.probe.threads for row in found.rows if row.probe.name == "memory.copy"} == {1, 3}
     assert set_to[-1] == 3
     assert {"launch.graph", "host copy.to device"}.isdisjoint(names)
-    assert {"fp32", "bf16", "fp64"} <= set(found.peak)
+    left = " ".join(found.left_out)  # on a machine with no time to spare, with the reason
+    assert all(rate in found.peak or f"GEMM in {rate}" in left for rate in ("fp32", "bf16", "fp64"))
     assert not any(line.startswith("Read from the device") for line in found.environment)
 
 
