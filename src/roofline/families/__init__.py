@@ -2,27 +2,61 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from importlib import import_module
 from pkgutil import iter_modules
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from roofline.errors import RooflineError, shown
 
 if TYPE_CHECKING:
     from roofline.config import Config
     from roofline.model import Model
+    from roofline.parts.tower import Tower
 
     Reader = Callable[[Config], Model]
 
+    TowerReader = Callable[[Config, int], Tower]
+
 FAMILIES: dict[str, Reader] = {}
+TOWERS: dict[str, Towered] = {}
+_READS: dict[Reader, frozenset[str]] = {}
 
 
-def family(*model_types: str) -> Callable[[Reader], Reader]:
-    """Register the reader of these `model_type`s; a second registration is refused."""
+class Towered(NamedTuple):
+    """How a tower is read: its reader, and whether it is `apart` or there in files that do not mention it."""
+
+    read: TowerReader
+    apart: bool
+    absent: bool
+
+
+def tower(*model_types: str, apart: bool = False, absent: bool = False) -> Callable[[TowerReader], TowerReader]:
+    """Register the reader of the vision tower of these larger models; a second registration is refused.
+
+    `apart`: the causal language model of the family in transformers is the text model alone, so that the tower is in
+    no count and no time unless images are asked for. `absent`: the class builds a tower where a file has none.
+    """
+
+    def register(reader: TowerReader) -> TowerReader:
+        for name in model_types:
+            if name in TOWERS:
+                raise RooflineError(f"The vision tower of {name!r} is registered twice.")
+            TOWERS[name] = Towered(reader, apart, absent)
+        return reader
+
+    return register
+
+
+def family(*model_types: str, reads: Iterable[str] = ()) -> Callable[[Reader], Reader]:
+    """Register the reader of these `model_type`s; a second registration is refused.
+
+    `reads` are keys of structures that others are refused for, as recurrent layers.
+    """
 
     def register(reader: Reader) -> Reader:
+        _READS[reader] = frozenset(reads)
         for name in model_types:
             if name in FAMILIES:
                 raise RooflineError(f"The model_type {name!r} is registered twice.")
@@ -30,6 +64,11 @@ def family(*model_types: str) -> Callable[[Reader], Reader]:
         return reader
 
     return register
+
+
+def reads(reader: Reader) -> frozenset[str]:
+    """The keys of structures that this reader counts and others do not."""
+    return _READS.get(reader, frozenset())
 
 
 def load_all() -> dict[str, Reader]:

@@ -12,7 +12,7 @@ from roofline.dtypes import DType, dtype
 from roofline.num import Num
 from roofline.routing import Spread
 from roofline.shard import Axis, Shard
-from roofline.workload import Precision, Rows, Workload
+from roofline.workload import Images, Precision, Rows, Workload
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +69,8 @@ class Pass:
     """One forward pass of one rank: the rows, the number formats and the split, as parts see them."""
 
     __slots__ = (
-        *("activations", "groups", "kv", "link", "logits", "precision", "shard", "spread", "tokens", "vectors"),
-        "weights",
+        *("activations", "groups", "images", "kv", "link", "logits", "precision", "shard", "spread", "tokens"),
+        *("vectors", "weights"),
     )
 
     def __init__(self, workload: Workload, precision: Precision, shard: Shard, link: str = "link") -> None:
@@ -78,6 +78,7 @@ class Pass:
         self.tokens: Num = workload.tokens
         self.logits: Num = workload.logits
         self.spread: Spread = workload.spread
+        self.images: Images | None = workload.images
         self.precision = precision
         self.shard = shard
         self.link = link
@@ -85,6 +86,12 @@ class Pass:
         self.activations: DType = dtype(precision.activations)
         self.kv: DType = dtype(precision.kv)
         self.vectors: DType = precision.vectors
+
+    def over_images(self, rows: int) -> Pass:
+        """The same pass over its images alone, with so many rows for each of their tokens."""
+        assert self.images is not None
+        group = Rows("prefill", self.images.number, rows * self.images.tokens, 0, False)
+        return Pass(Workload((group,)), self.precision, self.shard, self.link)
 
     def gemm(
         self, name: str, part: str, rows: Num, weights: tuple[Weight, ...], output: str = "activations"
