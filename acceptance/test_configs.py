@@ -99,3 +99,38 @@ def test_reading_takes_a_few_milliseconds(folder):
             rl.Model.load(folder / "configs" / name)
             times.append(time.perf_counter() - start)
         print(f"{name}: {min(times) * 1e3:.2f} ms")
+
+
+# Bytes that follow by hand from the files' own lists: elements that are stored smaller, their bytes, and the rest in 16
+# bits. gpt-oss's are those of its published checkpoint's index.
+STORED = {
+    "openai__gpt-oss-20b.json": 13_761_264_768,
+    "moonshotai__Kimi-K2.5.json": 1_014_686_023_680 * 9 // 16 + 2 * (1_026_879_353_328 - 1_014_686_023_680),
+}
+
+
+def test_stored_bytes_follow_from_the_files(folder):
+    """Every quantised config: fewer bytes than in 16 bits, those of the worked examples exactly."""
+    found = 0
+    for path in sorted((folder / "configs").glob("*.json")):
+        keys = json.loads(path.read_text("utf-8"))
+        if "quantization_config" in keys or "quantization_config" in keys.get("text_config", {}):
+            model = rl.Model.load(path)
+            held, whole = (model.weight_bytes(rl.Precision(each), rl.Shard()) for each in ("stored", "bf16"))
+            assert 0.25 * whole < held < 0.55 * whole, path.name
+            assert held == STORED.get(path.name, held), path.name
+            assert rl.predict(model, "h100-sxm").precision.weights == "stored"
+            found += 1
+    assert found >= 9
+
+
+def test_fp8_blocks_by_hand(folder):
+    """Qwen3-32B: 64 layers of seven matrices, a byte an element and an FP32 scale for each 128 x 128."""
+    model = rl.Model.load(folder / "configs" / "Qwen__Qwen3-32B-FP8.json")
+    hidden, wide, heads, kv_heads = 5120, 25600, 64 * 128, 8 * 128
+    shapes = [(heads, hidden), (kv_heads, hidden), (kv_heads, hidden), (hidden, heads)]
+    shapes += [(wide, hidden), (wide, hidden), (hidden, wide)]
+    inside = 64 * sum(rows * columns for rows, columns in shapes)
+    scales = 64 * sum(4 * (rows // 128) * (columns // 128) for rows, columns in shapes)
+
+    assert model.weight_bytes(rl.Precision("stored"), rl.Shard()) == 2 * (32_762_123_264 - inside) + inside + scales

@@ -45,9 +45,9 @@ Where the two do not count the same:
 
 Mamba 1, RWKV and other recurrent layers than those of the table, encoders, experts of attention, cross-attention:
 refused by the key that says so. Audio towers, and vision towers of other families than below: named in the assumptions,
-`vision` is null, and everything is of the text model. Layers that predict further tokens are in no total, as transformers leaves them out; `parameters.prediction` has
-them where their structure is known, else null. An unknown `model_type` is read by its keys, and the answer says on top
-what that takes for granted and which keys were not read.
+`vision` is null, and everything is of the text model. Layers that predict further tokens are in no total, as
+transformers leaves them out; `parameters.prediction` has them where their structure is known, else null. An unknown
+`model_type` is read by its keys, and the answer says on top what that takes for granted and which keys were not read.
 
 ## Vision towers
 
@@ -62,6 +62,16 @@ A sequence keeps a state of fixed size and the last columns before a short convo
 new token is a step on the vector units, 5 FLOP an element of the state (7 with the delta rule); more are scanned in
 chunks, of the file's size or of 64 with the delta rule, as products at the compute rate. The state has the format that
 the file says, else FP32.
+
+## Stored formats
+
+`quantization_config` of a `config.json`, or `hf_quant_config.json` beside it, says how a checkpoint's weights are
+stored: FP8 (a scale a matrix or a block), GPTQ, AWQ, bitsandbytes, MXFP4, compressed-tensors, ModelOpt with one
+algorithm or one a module. Each matrix gets its format by its module's names, with the modules that the lists leave out,
+scales and zero points; that is `--weights stored`, the default where the file says so (`--weights bf16` counts as if it
+did not). Tables, routers, norms, convolutions, the vision tower and what the lists name stay in 16 bits; the head too
+but with compressed-tensors and ModelOpt, where it must be listed, and with GPTQ's `lm_head`. Scales of activations are
+not counted. Arithmetic stays at `--compute`.
 
 ## Conventions
 

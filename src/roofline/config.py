@@ -258,12 +258,20 @@ def _same(value: object) -> object:
     return listed[0] if listed and all(each == listed[0] for each in listed) else listed
 
 
-def read(keys: Mapping[str, Any], name: str, source: str, sources: Mapping[str, str] | None = None) -> Model:
+def read(
+    keys: Mapping[str, Any],
+    name: str,
+    source: str,
+    sources: Mapping[str, str] | None = None,
+    quantization: Mapping[str, Any] | None = None,
+) -> Model:
     """The Model of a config.json's keys; raises ConfigError with the key that decides.
 
-    `name` is what to call it; `source` the file's name for messages; `sources` its provenance.
+    `name` is what to call it; `source` the file's name for messages; `sources` its provenance;
+    `quantization` are the keys of an hf_quant_config.json beside it.
     """
     from roofline.families import family_of, reads
+    from roofline.storage import stored
 
     whole = Config(keys, source)
     config = _text(whole)
@@ -272,7 +280,8 @@ def read(keys: Mapping[str, Any], name: str, source: str, sources: Mapping[str, 
     model = reader(config)
     tower, beside = _beside(whole, config)
     uncounted = (*beside, *_further(config, model))
-    _note(whole, config)
+    _note(config)
+    model = stored(whole, config, model, quantization)
     return replace(
         model,
         name=name,
@@ -371,17 +380,12 @@ def _further(config: Config, model: Model) -> list[str]:
     return []
 
 
-def _note(whole: Config, config: Config) -> None:
-    """Note what the file left to defaults, and what it says of its weights' format."""
+def _note(config: Config) -> None:
+    """Note what the file left to defaults."""
     if config.taken:
         taken = ", ".join(f"{key} {value}" for key, value in config.taken.items())
         source = _defaults()[config.model_type]["source"]
         config.assume(f"Not in the file, so as in {source}: {taken}")
-    for each in dict.fromkeys((whole, config)):
-        if each.keys.get("quantization_config") is not None:
-            method = shown(each.section("quantization_config").keys.get("quant_method"), 30)
-            config.assume(f"The file says its weights are quantised ({method}): counted as --weights says all the same")
-            return
 
 
 @cache

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from os import PathLike
 from typing import Any, NamedTuple
 
 from roofline.cost import Work
-from roofline.dtypes import dtype
+from roofline.dtypes import DType, dtype
 from roofline.errors import BadValue
 from roofline.num import Num, exact_div
 from roofline.pairs import positions
@@ -28,10 +28,14 @@ class Repeat(NamedTuple):
 
 
 class Block(NamedTuple):
-    """The parts of one kind of layer in their order, and which layers are of that kind (from 0)."""
+    """The parts of one kind of layer in their order, and which layers are of that kind (from 0).
+
+    `stored`: the formats of their weights in the checkpoint, by part and name, where its file says one.
+    """
 
     parts: tuple[Part, ...]
     layers: tuple[int, ...]
+    stored: tuple[tuple[str, DType], ...] = ()
 
 
 class Cached(NamedTuple):
@@ -86,7 +90,7 @@ class Parameters:
     embedding: int
     experts: int
     prediction: int | None
-    vision_apart: int = 0
+    vision_apart: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +100,7 @@ class Model:
     `assumptions` name what the config left open; `max_positions` is what it was trained to [tokens]. `apart` are
     parts that a pass does not go through, as layers that predict further tokens; `uncounted` names what the config
     has beside the text model and these, which is not counted ("vision", "prediction", "audio"). `tower` reads images;
-    it is in a pass only where the pass has some.
+    it is in a pass only where the pass has some. `stored`: the formats of the parts after the layers.
     """
 
     name: str
@@ -109,6 +113,7 @@ class Model:
     apart: tuple[Repeat, ...] = ()
     uncounted: tuple[str, ...] = ()
     tower: Tower | None = None
+    stored: tuple[tuple[str, DType], ...] = ()
 
     @staticmethod
     def load(name: str | PathLike[str] | Mapping[str, Any]) -> Model:
@@ -133,6 +138,21 @@ class Model:
             *(Repeat(len(block.layers), part) for block in self.blocks for part in block.parts),
             *(Repeat(1, part) for part in self.after),
         )
+
+    @property
+    def quantised(self) -> bool:
+        """Whether the checkpoint's file says formats of its weights."""
+        return bool(self.stored) or any(block.stored for block in self.blocks)
+
+    @property
+    def sites(self) -> Iterator[tuple[int, Part, Mapping[str, DType]]]:
+        """The same, each with the formats that its weights are stored in."""
+        yield from ((1, part, {}) for part in self.before)
+        for block in self.blocks:
+            formats = dict(block.stored)
+            yield from ((len(block.layers), part, formats) for part in block.parts)
+        ends = dict(self.stored)
+        yield from ((1, part, ends) for part in self.after)
 
     def parameters(self) -> Parameters:
         """Exact counts of the stored parameters."""
@@ -163,7 +183,11 @@ class Model:
         Raises BadValue for images without a vision tower that is counted.
         """
         rows = self._seen(run) if run.images else []
-        rows += (Counted(times, kernel) for times, part in self.repeats for kernel in part.kernels(run))
+        rows += (
+            Counted(times, kernel)
+            for times, part, formats in self.sites
+            for kernel in part.kernels(run.storing(formats))
+        )
         return rows if len({kernel.name for _, kernel in rows}) == len(rows) else _merged(rows)
 
     def _seen(self, run: Pass) -> list[Counted]:
@@ -179,8 +203,10 @@ class Model:
         A vision tower is whole on each; one that is `apart` is there where the pass has `images`.
         """
         total: Num = 0
-        tower = self.tower.repeats if self.tower and (images or not self.tower.apart) else ()
-        for count, part in (*self.repeats, *tower):
+        for count, part, formats in self.sites:
+            for each in part.weights():
+                total = total + count * each.bytes(precision, shard, formats.get(f"{part.label}.{each.name}"))
+        for count, part in self.tower.repeats if self.tower and (images or not self.tower.apart) else ():
             for each in part.weights():
                 total = total + count * each.bytes(precision, shard)
         return total

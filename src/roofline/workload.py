@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from roofline.dtypes import DType, dtype
+from roofline.dtypes import STORED, DType, dtype
 from roofline.errors import BadValue, shown
 from roofline.num import Expr, Num, number, where
 from roofline.routing import EVEN, Spread
@@ -166,10 +166,10 @@ def _impossible(name: str, value: object, least: int, most: int = MOST) -> BadVa
 class Precision:
     """Number formats of a pass.
 
-    `weights` covers every weight matrix, the embedding and the output head too; norms and biases stay
-    in the 16-bit format where weights are smaller. `compute` is the rate that GEMMs and attention run at.
-    Names are read in any case. Raises UnknownName for a dtype that is not known, BadValue for one of matrix
-    blocks where there is no matrix.
+    `weights` covers every weight matrix, the embedding and the output head too ("stored": each in the format that
+    the checkpoint's file says); norms and biases stay in the 16-bit format where weights are smaller. `compute` is
+    the rate that GEMMs and attention run at. Names are read in any case. Raises UnknownName for a dtype that is not
+    known, BadValue for one of matrix blocks where there is no matrix.
     """
 
     weights: str = "bf16"
@@ -180,6 +180,8 @@ class Precision:
     def __post_init__(self) -> None:
         for field in ("weights", "kv", "activations"):
             found = dtype(getattr(self, field))
+            if found.name == STORED and field != "weights":
+                raise BadValue(f"{field} are in no checkpoint. Choose a format, as bf16 or fp8.")
             if field != "weights" and found.block is not None and found.block[0] != 1:
                 raise BadValue(f"{found.name} has blocks of a matrix, which {field} are not. Choose fp8 or mxfp8.")
             object.__setattr__(self, field, found.name)
@@ -189,4 +191,4 @@ class Precision:
     def vectors(self) -> DType:
         """The format of norms and biases: that of the weights, but 16 bits at the least."""
         weights = dtype(self.weights)
-        return weights if weights.bits >= 16 else dtype("bf16")
+        return weights if weights.bits >= 16 and weights.name != STORED else dtype("bf16")

@@ -14,7 +14,7 @@ from roofline.parts.mlp import Mlp
 from roofline.parts.tower import LABEL, Scale, Stage
 from roofline.shard import Axis
 
-MOST_DEPTH = 1000
+MOST_DEPTH = 512
 _MOST = 1 << 20
 
 
