@@ -39,6 +39,15 @@ V4 = {
     **{"hc_mult": 3, "sliding_window": 4, "num_hash_layers": 1, "compress_ratios": [0, 4, 128, 4, 0], **INDEXED},
     **{"max_position_embeddings": 32, "num_key_value_heads": 1},
 }
+DELTA = {
+    **{"linear_num_key_heads": 2, "linear_num_value_heads": 4, "linear_key_head_dim": 8, "linear_value_head_dim": 6},
+    **{"linear_conv_kernel_dim": 3, "mamba_ssm_dtype": "float32"},
+}
+LINEAR = "linear_attention"
+MAMBA2 = {
+    **{"ssm_state_size": 8, "mamba_num_heads": 6, "mamba_head_dim": 10, "n_groups": 2, "conv_kernel": 3},
+    **{"chunk_size": 4, "head_dim": 10, "mamba_ssm_cache_dtype": "float32"},
+}
 STEP = {
     **{**BASE, **WIDE, **ROUTED, "n_routed_experts": 8, "share_expert_dim": 14, "sliding_window": 4},
     **{"num_sliding_attention_heads": 6, "layer_types": MIXED, "mlp_layer_types": ["dense", *["sparse"] * 3]},
@@ -134,6 +143,15 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("mixtral", {"num_local_experts": 8, "num_experts_per_tok": 2}),
     ("mixtral", {**WIDE, "num_local_experts": 4, "num_experts_per_tok": 1, "sliding_window": 4}),
     ("nemotron", {**WIDE, "attention_bias": True, "mlp_bias": True}),
+    ("nemotron_h", {**MAMBA2, "hybrid_override_pattern": "M-M*-", "num_hidden_layers": 5}),
+    (
+        "nemotron_h",
+        {
+            **{**MAMBA2, **ROUTED, "hybrid_override_pattern": "ME*E", "n_routed_experts": 8, "n_groups": 3},
+            **{"moe_shared_expert_intermediate_size": 14, "n_shared_experts": 1, "moe_latent_size": 16},
+            **{"use_bias": True, "mlp_bias": False, "use_conv_bias": False},
+        },
+    ),
     ("olmo", {}),
     ("olmo2", {}),
     ("olmo3", {"sliding_window": 4}),
@@ -143,6 +161,18 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("phimoe", {"num_local_experts": 8, "num_experts_per_tok": 2, "attention_bias": True, "lm_head_bias": True}),
     ("qwen2_moe", {**ROUTED, "num_experts": 8, "shared_expert_intermediate_size": 14}),
     ("qwen2_moe", {**ROUTED, "num_experts": 8, "shared_expert_intermediate_size": 14, "decoder_sparse_step": 2}),
+    ("qwen3_5_text", {**WIDE, **DELTA, "attention_bias": True, "layer_types": [LINEAR, FULL, LINEAR, FULL]}),
+    (
+        "qwen3_5_moe_text",
+        {**WIDE, **DELTA, **ROUTED, "num_experts": 8, "shared_expert_intermediate_size": 14},
+    ),
+    (
+        "qwen3_next",
+        {
+            **{**WIDE, **DELTA, **ROUTED, "num_experts": 8, "shared_expert_intermediate_size": 14},
+            **{"mlp_only_layers": [1], "full_attention_interval": 2, "linear_num_value_heads": 2},
+        },
+    ),
     ("qwen3_moe", {**WIDE, **ROUTED, "num_experts": 8, "mlp_only_layers": [1]}),
     ("sarvam_mla", {**DEEP, "n_shared_experts": 1, "first_k_dense_replace": 1}),
     ("sarvam_moe", {**WIDE, **ROUTED, "n_routed_experts": 8}),
@@ -189,12 +219,18 @@ INDEXED_OTHERWISE = (
     "the selected, absorbed attention is taken as full and expanded, and the sum over the indexer's heads as a "
     "product, as transformers runs them"
 )
+SCANNED_OTHERWISE = (
+    "transformers pads to whole chunks, whose products it takes whole and a head each, where ours are of a query and "
+    "what is before it, of q and k a group; its convolution goes over the padding too"
+)
 # What the oracle counts that is no matrix product of ours, or the other way round: model_type -> what, for the docs.
 COUNTED_OTHERWISE = {
     "llama4_text": "transformers runs every expert over every token; ours are taken times experts / top_k",
     "deepseek_v4": "transformers mixes the residual streams by a product, which is added to ours",
     "deepseek_v32": INDEXED_OTHERWISE,
     "glm_moe_dsa": INDEXED_OTHERWISE,
+    "nemotron_h": SCANNED_OTHERWISE,
+    **dict.fromkeys(("qwen3_5_text", "qwen3_5_moe_text", "qwen3_next"), SCANNED_OTHERWISE),
 }
 
 
@@ -212,6 +248,8 @@ def products(model: Any, ledger: Any, keys: dict[str, Any]) -> int:
             total += point.count * work.flops * routed
         elif work.op == "attention":
             total += point.count * _whole(work.dims, keys)
+        elif work.op in ("conv", "scan"):
+            total += point.count * (_padded if work.op == "conv" else _chunks)(work.dims)
         elif point.name.endswith("_mix") and point.name != "hyper_head_mix":
             streams = keys["hc_mult"]
             total += point.count * 2 * streams * streams * work.dims["n"]
@@ -230,3 +268,23 @@ def _whole(dims: Any, keys: dict[str, Any]) -> int:
     elif "selected" in dims:
         width, value = keys["qk_nope_head_dim"] + keys["qk_rope_head_dim"], keys["v_head_dim"]
     return 2 * dims["sequences"] * dims["heads"] * new * seen * (width + value + summed)
+
+
+def _padded(dims: Any) -> int:
+    """FLOPs of a convolution over the padding before the tokens too."""
+    return 2 * dims["sequences"] * dims["channels"] * (dims["new"] + dims["kernel"] - 1) * dims["kernel"]
+
+
+def _chunks(dims: Any) -> int:
+    """FLOPs of the products of a chunked scan as eager code has them: whole chunks, each head's own q and k.
+
+    The delta rule solves its triangle by a solver that is not counted; Mamba-2 passes states on by a product of every
+    chunk's with every other's.
+    """
+    size, key, value = dims["chunk"], dims["key_dim"], dims["value_dim"]
+    chunks = -(-dims["new"] // size)
+    if dims["delta"]:
+        each = chunks * (size * size * (2 * key + value) + 3 * size * key * value)
+    else:
+        each = chunks * (size * size * (key + value) + 2 * size * key * value) + (chunks + 1) ** 2 * key * value
+    return 2 * dims["sequences"] * dims["heads"] * each

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 
 import test_families
 from family_cases import CASES, COUNTED_OTHERWISE, ident
-from roofline.families import load_all
+from roofline.families import TOWERS, load_all
 
 _HEAD = """\
 # Models
@@ -42,11 +43,35 @@ Where the two do not count the same:
 
 ## What is not counted yet
 
-Recurrent and linear-attention layers, encoders, experts of attention, inputs or a cache that layers share: refused by
-the key that says so. Vision and audio towers: named in the assumptions, `vision` is null, and everything is of the text
-model. Layers that predict further tokens are in no total, as transformers leaves them out; `parameters.prediction` has
-them where their structure is known, else null. An unknown `model_type` is read by its keys, and the answer says on top
-what that takes for granted and which keys were not read.
+Mamba 1, RWKV and other recurrent layers than those of the table, encoders, experts of attention, cross-attention:
+refused by the key that says so. Audio towers, and vision towers of other families than below: named in the assumptions,
+`vision` is null, and everything is of the text model. Layers that predict further tokens are in no total, as
+transformers leaves them out; `parameters.prediction` has them where their structure is known, else null. An unknown
+`model_type` is read by its keys, and the answer says on top what that takes for granted and which keys were not read.
+
+## Vision towers
+
+Counted exactly for {towers}: small ones and the sizes that their classes have by default, against transformers.
+A pass is the text model's alone unless it has images (`Workload.seeing(images, tokens)`); a tower is whole on every
+rank. `vision` is in the total, but where the family's causal language model in transformers is the text model alone
+({apart}): there `vision_apart` has it, and it is in no total.
+
+## Recurrent layers
+
+A sequence keeps a state of fixed size and the last columns before a short convolution, not a cache that grows. A single
+new token is a step on the vector units, 5 FLOP an element of the state (7 with the delta rule); more are scanned in
+chunks, of the file's size or of 64 with the delta rule, as products at the compute rate. The state has the format that
+the file says, else FP32.
+
+## Stored formats
+
+`quantization_config` of a `config.json`, or `hf_quant_config.json` beside it, says how a checkpoint's weights are
+stored: FP8 (a scale a matrix or a block), GPTQ, AWQ, bitsandbytes, MXFP4, compressed-tensors, ModelOpt with one
+algorithm or one a module. Each matrix gets its format by its module's names, with the modules that the lists leave out,
+scales and zero points; that is `--weights stored`, the default where the file says so (`--weights bf16` counts as if it
+did not). Tables, routers, norms, convolutions, the vision tower and what the lists name stay in 16 bits; the head too
+but with compressed-tensors and ModelOpt, where it must be listed, and with GPTQ's `lm_head`. Scales of activations are
+not counted. Arithmetic stays at `--compute`.
 
 ## Conventions
 
@@ -82,4 +107,11 @@ def page() -> str:
         said = (reader.__doc__ or "").split("\n")[0].split(":")[0].rstrip(".")
         rows.append(f"| `{name}` | {said} | {checked} |")
     otherwise = "\n".join(f"- `{name}`: {what}." for name, what in sorted(COUNTED_OTHERWISE.items()))
-    return _HEAD + "\n".join(rows) + "\n" + _TAIL.format(otherwise=otherwise)
+    apart = [name for name, each in TOWERS.items() if each.apart]
+    return (
+        _HEAD + "\n".join(rows) + "\n" + _TAIL.format(otherwise=otherwise, towers=_listed(TOWERS), apart=_listed(apart))
+    )
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in sorted(names))

@@ -47,6 +47,8 @@ RANGES = {
     "value_dim": (0, 256),
     "chunk": (1, 64),
     "stride": (1, 64),
+    "delta": (0, 1),
+    "kernel": (1, 8),
     "selected": (1, 64),
     "top_k": (1, 16),
 }

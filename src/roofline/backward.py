@@ -134,10 +134,23 @@ def _activation(work: Work, formats: Formats) -> tuple[Gradient, ...]:
     return _small(work, formats.activations.matrix((3 + 2 * gates) * m, width), formats)
 
 
-@rule("rope", "softmax", "elementwise")
+@rule("rope", "softmax", "elementwise", "conv")
 def _half_again(work: Work, formats: Formats) -> tuple[Gradient, ...]:
     """Reads dy and what was saved, writes dx: half as much again as forward, which reads and writes."""
     return _small(work, exact_div(3 * work.cost.memory.get("activations", 0), 2), formats)
+
+
+@rule("scan")
+def _scan(work: Work, formats: Formats) -> tuple[Gradient, ...]:
+    """A scan from the end to the start: twice the products; reads what forward moves and dy, writes dq, dk and dv."""
+    flops = {rate: 2 * each for rate, each in work.cost.flops.items()}
+    weights = work.cost.memory.get("weights", 0)
+    memory = {
+        "activations": 2 * work.cost.memory.get("activations", 0),
+        "weights": weights,
+        "gradients": exact_div(weights * formats.gradients.bits, formats.vectors.bits),
+    }
+    return (Gradient("dx", Work(work.op, work.dims, Cost(flops, memory))),)
 
 
 @rule("copy")

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from inspect import Parameter, signature
 from typing import Any, NamedTuple, cast
 
-from roofline import collectives as _collectives  # registers its operations
+from roofline import collectives as _collectives  # registers its operations, as does recurrence
+from roofline import recurrence as _recurrence
 from roofline.bound import Point, place
 from roofline.cost import Work
 from roofline.device import Device, Topology
@@ -17,7 +18,7 @@ from roofline.num import Expr, Num
 from roofline.ops import OPS, operation
 from roofline.units import count, length, quantity
 
-_ = _collectives
+_ = _collectives, _recurrence
 _COUNTED = frozenset({"elementwise", "copy"})  # their n is a number of elements or bytes, so k is 1,000
 
 

@@ -50,7 +50,7 @@ def resident(model: Model, workload: Workload, precision: Precision, shard: Shar
     for _, kernel in model.kernels(Pass(workload, precision, shard)):
         moved = kernel.work.cost.memory
         hungriest = max(hungriest, cast(int, moved.get("activations", 0)) + cast(int, moved.get("output", 0)))
-    weights = cast(int, model.weight_bytes(precision, shard))
+    weights = cast(int, model.weight_bytes(precision, shard, workload.images is not None))
     return Memory(weights, cache, hungriest, capacity)
 
 

@@ -101,12 +101,16 @@ def devices() -> list[Device]:
 
 
 class Found(NamedTuple):
-    """A config.json that was found: its keys, what to call the model, the file's name, and its provenance."""
+    """A config.json that was found: its keys, what to call the model, the file's name, and its provenance.
+
+    `quantization` are the keys of the hf_quant_config.json beside it, where there is one.
+    """
 
     keys: Mapping[str, Any]
     name: str
     where: str
     sources: Mapping[str, str] | None = None
+    quantization: Mapping[str, Any] | None = None
 
 
 def load_model(name: str | os.PathLike[str] | Mapping[str, Any], change: Mapping[str, str] | None = None) -> Model:
@@ -167,7 +171,10 @@ def _from_path(path: Path) -> Found:
     if not exists(inside):
         raise ConfigError(f"The folder {printable(path)} has no config.json. Name the folder of a model, or its file.")
     name = inside.parent.name if inside.name == "config.json" else inside.stem
-    return Found(configs.load(inside), _unicode(name or "model"), printable(path))
+    beside = inside.parent / "hf_quant_config.json"
+    formats = configs.load(beside) if inside.name == "config.json" and exists(beside) else None
+    sources = {"config": printable(path), **({} if formats is None else {"weights": printable(beside)})}
+    return Found(configs.load(inside), _unicode(name or "model"), printable(path), sources, formats)
 
 
 def _unicode(name: str) -> str:

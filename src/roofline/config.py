@@ -8,12 +8,15 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from roofline.errors import ConfigError, shown
 from roofline.files import printable, read_text
 from roofline.model import Model
 from roofline.units import MIB
+
+if TYPE_CHECKING:
+    from roofline.parts.tower import Tower
 
 # One name inside, whatever the file calls it.
 ALIASES: Mapping[str, tuple[str, ...]] = {
@@ -53,22 +56,10 @@ _UNCOUNTED = (
     (
         "linear attention, recurrent or state-space layers",
         (
-            "linear_num_key_heads",
-            "ssm_state_size",
-            "mamba_d_state",
-            "mamba_num_heads",
-            "mamba_expand",
-            "hybrid_override_pattern",
-            "state_size",
-            "linear_attn_config",
-            "rwkv_hidden_size",
-            "attention_hidden_size",
-            "conv_kernel",
-            "lru_width",
-            "block_types",
-            "attn_type_list",
-            "linear_conv_kernel_dim",
-            "conv_L_cache",
+            *("mamba_d_state", "mamba_expand", "state_size", "linear_attn_config", "rwkv_hidden_size"),
+            *("attention_hidden_size", "lru_width", "block_types", "attn_type_list", "conv_L_cache"),
+            *("linear_num_key_heads", "linear_conv_kernel_dim", "ssm_state_size", "mamba_num_heads"),
+            *("hybrid_override_pattern", "conv_kernel"),
         ),
     ),
     ("cross-attention", ("add_cross_attention", "cross_attention_layers")),
@@ -85,6 +76,8 @@ _BESIDE = (
     ("vision", ("vision_config", "vision_tower_config", "visual", "vit_config")),
     ("audio", ("audio_config", "audio_encoder_config", "speech_config")),
 )
+# Keys of the larger model that say something of its tower.
+_OF_TOWERS = ("spatial_merge_size", "mm_tokens_per_image", "multimodal_projector_bias")
 # A nested config leaves out what is its class's default, and may leave out these too; a file of its own may not.
 DECIDING = frozenset(
     {
@@ -265,25 +258,37 @@ def _same(value: object) -> object:
     return listed[0] if listed and all(each == listed[0] for each in listed) else listed
 
 
-def read(keys: Mapping[str, Any], name: str, source: str, sources: Mapping[str, str] | None = None) -> Model:
+def read(
+    keys: Mapping[str, Any],
+    name: str,
+    source: str,
+    sources: Mapping[str, str] | None = None,
+    quantization: Mapping[str, Any] | None = None,
+) -> Model:
     """The Model of a config.json's keys; raises ConfigError with the key that decides.
 
-    `name` is what to call it; `source` the file's name for messages; `sources` its provenance.
+    `name` is what to call it; `source` the file's name for messages; `sources` its provenance;
+    `quantization` are the keys of an hf_quant_config.json beside it.
     """
-    from roofline.families import family_of
+    from roofline.families import family_of, reads
+    from roofline.storage import stored
 
     whole = Config(keys, source)
     config = _text(whole)
-    _refuse(config)
-    model = family_of(config)(config)
-    uncounted = (*_beside(whole, config), *_further(config, model))
-    _note(whole, config)
+    reader = family_of(config)
+    _refuse(config, reads(reader))
+    model = reader(config)
+    tower, beside = _beside(whole, config)
+    uncounted = (*beside, *_further(config, model))
+    _note(config)
+    model = stored(whole, config, model, quantization)
     return replace(
         model,
         name=name,
         assumptions=tuple(config.assumptions),
         sources=dict(sources or {"config": source}),
         uncounted=uncounted,
+        tower=tower,
     )
 
 
@@ -304,12 +309,12 @@ def _text(config: Config) -> Config:
     return config
 
 
-def _refuse(config: Config) -> None:
-    """Raise ConfigError for a structure that is not counted yet, by the key that says so."""
+def _refuse(config: Config, read: frozenset[str]) -> None:
+    """Raise ConfigError for a structure that is not counted yet, by a key that the family does not read."""
     for what, names in _UNCOUNTED:
         for key in names:
             value = config.keys.get(key)
-            if value:
+            if value and key not in read:
                 says = f"{key} is there, which" if isinstance(value, (Mapping, list)) else f"{key} = {shown(value, 30)}"
                 raise config.fail(
                     f"{says} says {what}, which is not counted yet; counting it as another decoder would be wrong. "
@@ -317,18 +322,48 @@ def _refuse(config: Config) -> None:
                 )
 
 
-def _beside(whole: Config, text: Config) -> list[str]:
-    """What the file has beside its text model, which is not counted; the answer says so."""
+def _beside(whole: Config, text: Config) -> tuple[Tower | None, list[str]]:
+    """The vision tower where it is counted, and what else the file has beside its text model; the answer says so."""
     found: list[str] = []
+    tower: Tower | None = None
     for what, names in _BESIDE:
         key = next((each for each in names if whole.keys.get(each)), None)
-        if key is not None:
+        if what == "vision":
+            tower = _tower(whole, text, key)
+        if key is None:
+            continue
+        whole.asked.add(key)
+        if what != "vision" or tower is None:
             found.append(what)
-            whole.asked.add(key)
             text.assume(f"The {what} part ({key}) is not counted: parameters, bytes and times are of the text model")
     if whole is not text and not found:
         whole.note_unread("Keys beside the text model that are not read")
-    return found
+    return tower, found
+
+
+def _tower(whole: Config, text: Config, key: str | None) -> Tower | None:
+    """The vision tower of a family that has one known here."""
+    from roofline.families import tower_of
+
+    known = tower_of(whole.model_type)
+    if known is None or (key is None and not known.absent):
+        return None
+    kind = f"{whole.model_type} vision"
+    keys: Mapping[str, Any] = whole.section(key).keys if key else {}
+    beside = {name: whole.keys[name] for name in _OF_TOWERS if name in whole.keys}
+    config = Config({**beside, **keys, "model_type": kind}, whole.source, nested=True)
+    config.assumptions = text.assumptions
+    width = text.integer("hidden", "the width of every matrix")
+    tower = replace(known.read(config, width), apart=known.apart)
+    if config.taken:
+        taken = ", ".join(f"{name} {value}" for name, value in config.taken.items())
+        text.assume(f"Not in the file of the vision tower, so as in {_defaults()[kind]['source']}: {taken}")
+    count = f"The vision tower has {tower.parameters:,} parameters"
+    if tower.apart:
+        text.assume(f"{count}: left out of every count, as the causal language model of transformers leaves it out")
+    else:
+        text.assume(f"{count}, on every rank whole; a pass goes through it where it has images")
+    return tower
 
 
 def _further(config: Config, model: Model) -> list[str]:
@@ -345,17 +380,12 @@ def _further(config: Config, model: Model) -> list[str]:
     return []
 
 
-def _note(whole: Config, config: Config) -> None:
-    """Note what the file left to defaults, and what it says of its weights' format."""
+def _note(config: Config) -> None:
+    """Note what the file left to defaults."""
     if config.taken:
         taken = ", ".join(f"{key} {value}" for key, value in config.taken.items())
         source = _defaults()[config.model_type]["source"]
         config.assume(f"Not in the file, so as in {source}: {taken}")
-    for each in dict.fromkeys((whole, config)):
-        if each.keys.get("quantization_config") is not None:
-            method = shown(each.section("quantization_config").keys.get("quant_method"), 30)
-            config.assume(f"The file says its weights are quantised ({method}): counted as --weights says all the same")
-            return
 
 
 @cache

@@ -13,7 +13,7 @@ class DType:
     """One way to store a tensor.
 
     `bits` [bit] an element; each block of `block` = (rows, columns) elements carries `scale_bits`
-    [bit] more (its scale and, where the format has one, its zero point).
+    [bit] more (its scale and, where the format has one, its zero point). `also` are more of these: rows, columns, bits.
     """
 
     name: str
@@ -21,6 +21,7 @@ class DType:
     block: tuple[int, int] | None = None
     scale_bits: int = 0
     note: str = ""
+    also: tuple[tuple[int, int, int], ...] = ()
 
     def of(self, elements: Num) -> Num:
         """Bytes of that many elements without block scales (activations, vectors) [byte]."""
@@ -30,17 +31,23 @@ class DType:
 
     def matrix(self, rows: Num, columns: Num) -> Num:
         """Bytes of a stored matrix [rows, columns], scales along the columns included [byte]."""
+        stored = self.of(rows * columns)
         if self.block is None:
-            return self.of(rows * columns)
-        blocks = ceil_div(rows, self.block[0]) * ceil_div(columns, self.block[1])
-        return self.of(rows * columns) + ceil_div(blocks * self.scale_bits, 8)
+            return stored
+        for high, wide, bits in ((*self.block, self.scale_bits), *self.also):
+            stored = stored + ceil_div(ceil_div(rows, high) * ceil_div(columns, wide) * bits, 8)
+        return stored
 
+
+WHOLE = 1 << 62  # a side of a block that no matrix is longer than
+STORED = "stored"
 
 _ALL = (
     DType("fp64", 64),
     DType("fp32", 32),
     DType("bf16", 16),
     DType("fp16", 16),
+    DType(STORED, 16, note="each weight in the format that the checkpoint's file says, else in 16 bits"),
     DType("fp8", 8, note="one byte, per-tensor scale not counted"),
     DType("fp8-block128", 8, (128, 128), 32, note="one FP32 scale a 128x128 block"),
     DType("mxfp8", 8, (1, 32), 8, note="one E8M0 scale per 32 elements (OCP MX 1.0)"),

@@ -12,6 +12,7 @@ from roofline.assumptions import assumptions
 from roofline.bound import Bound, Point, bound, place
 from roofline.cost import Cost
 from roofline.device import Device, Topology, check_shares
+from roofline.dtypes import STORED
 from roofline.errors import BadValue, shown
 from roofline.fold import fold
 from roofline.model import Model
@@ -195,14 +196,15 @@ def predict(
 ) -> Ledger:
     """The ledger of one pass of `model` on `device`, which are loaded where they are names.
 
-    Defaults: a decode step of one sequence at 8,192 tokens, in BF16, on one device, at its bound.
+    Defaults: a decode step of one sequence at 8,192 tokens, in BF16 (weights as the checkpoint stores them, where its
+    file says so), on one device, at its bound.
     `efficiency` = shares of (bandwidth, compute) that the times assume; bounds stay undiscounted.
     Raises UnknownName for a rate or link that the device lacks, ShardError where the ranks do not divide.
     """
     model = Model.load(model) if isinstance(model, str) else model
     device = Device.load(device) if isinstance(device, str) else device
     workload = Workload.decode() if workload is None else workload
-    precision = Precision() if precision is None else precision
+    precision = Precision(STORED if model.quantised else "bf16") if precision is None else precision
     shard = Shard() if shard is None else shard
     for given, kind in ((model, Model), (device, Device), (workload, Workload), (precision, Precision), (shard, Shard)):
         _expect(given, kind)

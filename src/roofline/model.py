@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from os import PathLike
 from typing import Any, NamedTuple
 
 from roofline.cost import Work
-from roofline.dtypes import dtype
+from roofline.dtypes import DType, dtype
+from roofline.errors import BadValue
 from roofline.num import Num, exact_div
 from roofline.pairs import positions
 from roofline.parts.base import Kernel, Part, Pass
+from roofline.parts.tower import Tower
 from roofline.shard import Shard
 from roofline.workload import Precision, Rows
 
@@ -26,10 +28,14 @@ class Repeat(NamedTuple):
 
 
 class Block(NamedTuple):
-    """The parts of one kind of layer in their order, and which layers are of that kind (from 0)."""
+    """The parts of one kind of layer in their order, and which layers are of that kind (from 0).
+
+    `stored`: the formats of their weights in the checkpoint, by part and name, where its file says one.
+    """
 
     parts: tuple[Part, ...]
     layers: tuple[int, ...]
+    stored: tuple[tuple[str, DType], ...] = ()
 
 
 class Cached(NamedTuple):
@@ -48,9 +54,13 @@ class Cached(NamedTuple):
         return total
 
     def bytes_per_token(self, precision: Precision, shard: Shard) -> Num:
-        """Bytes that one more token adds before any window is full, on average where several are one entry [byte]."""
+        """Bytes that one more token adds before any window is full, on average where several are one entry [byte].
+
+        A state of fixed size adds nothing.
+        """
         stretch = max((getattr(part, "stretch", 1) for _, part in self.parts), default=1)
-        return exact_div(self.bytes(stretch, precision, shard), stretch)
+        grown = self.bytes(stretch, precision, shard) - self.bytes(0, precision, shard)
+        return exact_div(grown, stretch)
 
 
 class Counted(NamedTuple):
@@ -67,7 +77,8 @@ class Parameters:
     `total` of everything that is counted (tied embeddings once); `active` of what one token goes through, the token
     table included (published figures differ in that: `active_without_embedding` leaves an untied table out);
     `embedding` is the token table; `experts` are those of routed experts; `text` and `vision` split the total,
-    `vision` is None where there is a tower that is not counted. `prediction` is the layers that predict further
+    `vision` is None where there is a tower that is not counted. `vision_apart` is a tower that is in no other count, as
+    the family's causal language model is the text model alone. `prediction` is the layers that predict further
     tokens, which are in no other count; None where they are not counted.
     """
 
@@ -79,6 +90,7 @@ class Parameters:
     embedding: int
     experts: int
     prediction: int | None
+    vision_apart: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +99,8 @@ class Model:
 
     `assumptions` name what the config left open; `max_positions` is what it was trained to [tokens]. `apart` are
     parts that a pass does not go through, as layers that predict further tokens; `uncounted` names what the config
-    has beside the text model and these, which is not counted ("vision", "prediction", "audio").
+    has beside the text model and these, which is not counted ("vision", "prediction", "audio"). `tower` reads images;
+    it is in a pass only where the pass has some. `stored`: the formats of the parts after the layers.
     """
 
     name: str
@@ -99,6 +112,8 @@ class Model:
     sources: Mapping[str, str] = field(default_factory=dict[str, str])
     apart: tuple[Repeat, ...] = ()
     uncounted: tuple[str, ...] = ()
+    tower: Tower | None = None
+    stored: tuple[tuple[str, DType], ...] = ()
 
     @staticmethod
     def load(name: str | PathLike[str] | Mapping[str, Any]) -> Model:
@@ -124,6 +139,21 @@ class Model:
             *(Repeat(1, part) for part in self.after),
         )
 
+    @property
+    def quantised(self) -> bool:
+        """Whether the checkpoint's file says formats of its weights."""
+        return bool(self.stored) or any(block.stored for block in self.blocks)
+
+    @property
+    def sites(self) -> Iterator[tuple[int, Part, Mapping[str, DType]]]:
+        """The same, each with the formats that its weights are stored in."""
+        yield from ((1, part, {}) for part in self.before)
+        for block in self.blocks:
+            formats = dict(block.stored)
+            yield from ((len(block.layers), part, formats) for part in block.parts)
+        ends = dict(self.stored)
+        yield from ((1, part, ends) for part in self.after)
+
     def parameters(self) -> Parameters:
         """Exact counts of the stored parameters."""
         total = active = embedding = experts = 0
@@ -134,10 +164,13 @@ class Model:
                 embedding += count * each.parameters if each.kind == "table" else 0
                 experts += count * each.parameters if each.experts else 0
         looked_up = 0 if self.tied else embedding
-        vision = None if "vision" in self.uncounted else 0
+        seen = self.tower.parameters if self.tower else 0
+        apart = seen if self.tower and self.tower.apart else 0
+        vision = None if "vision" in self.uncounted else seen - apart
         further = sum(count * each.parameters for count, part in self.apart for each in part.weights())
         prediction = None if "prediction" in self.uncounted else further
-        return Parameters(total, active, active - looked_up, total, vision, embedding, experts, prediction)
+        whole = total + (vision or 0)
+        return Parameters(whole, active, active - looked_up, total, vision, embedding, experts, prediction, apart)
 
     @property
     def tied(self) -> bool:
@@ -145,14 +178,35 @@ class Model:
         return any(getattr(part, "tied", False) for part in self.after)
 
     def kernels(self, run: Pass) -> list[Counted]:
-        """The kernels of a pass in order, each with its calls; equal ones of different layers are one row."""
-        rows = [Counted(times, kernel) for times, part in self.repeats for kernel in part.kernels(run)]
+        """The kernels of a pass in order, each with its calls; equal ones of different layers are one row.
+
+        Raises BadValue for images without a vision tower that is counted.
+        """
+        rows = self._seen(run) if run.images else []
+        rows += (
+            Counted(times, kernel)
+            for times, part, formats in self.sites
+            for kernel in part.kernels(run.storing(formats))
+        )
         return rows if len({kernel.name for _, kernel in rows}) == len(rows) else _merged(rows)
 
-    def weight_bytes(self, precision: Precision, shard: Shard) -> Num:
-        """Bytes of the weights that one rank stores [byte]."""
+    def _seen(self, run: Pass) -> list[Counted]:
+        """The kernels of the vision tower."""
+        if self.tower is None:
+            why = "is not counted" if "vision" in self.uncounted else "is not there"
+            raise BadValue(f"The vision tower of {self.name} {why}, so that it reads no images. Leave them out.")
+        return [Counted(times, kernel) for times, kernel in self.tower.kernels(run)]
+
+    def weight_bytes(self, precision: Precision, shard: Shard, images: bool = False) -> Num:
+        """Bytes of the weights that one rank stores [byte].
+
+        A vision tower is whole on each; one that is `apart` is there where the pass has `images`.
+        """
         total: Num = 0
-        for count, part in self.repeats:
+        for count, part, formats in self.sites:
+            for each in part.weights():
+                total = total + count * each.bytes(precision, shard, formats.get(f"{part.label}.{each.name}"))
+        for count, part in self.tower.repeats if self.tower and (images or not self.tower.apart) else ():
             for each in part.weights():
                 total = total + count * each.bytes(precision, shard)
         return total

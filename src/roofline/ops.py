@@ -82,7 +82,7 @@ def operation(name: str) -> Operation:
     return OPS[name]
 
 
-def _small(name: str, dims: Mapping[str, Num], flops: Num, memory: Mapping[str, Num]) -> Work:
+def small(name: str, dims: Mapping[str, Num], flops: Num, memory: Mapping[str, Num]) -> Work:
     """Work of a kernel on the vector units."""
     return Work(name, dims, Cost({VECTOR: flops}, memory))
 
@@ -295,7 +295,7 @@ def norm(
     tensors = 2 + added + minimum(added, 1) + after
     memory = {"weights": dtype(weights).of(vectors * width), "activations": a.matrix(tensors * m, width)}
     dims = {"m": m, "width": width, "added": added, "after": after}
-    return _small("norm", dims, (3 + added + after) * m * width, memory)
+    return small("norm", dims, (3 + added + after) * m * width, memory)
 
 
 @op("activation")
@@ -305,7 +305,7 @@ def activation(*, m: Num, width: Num, gates: Num = 1, activations: Storage = "bf
     `gates` is 1 for a gated MLP (SwiGLU, GeGLU) and 0 for a plain one. Source: Shazeer 2020 (GLU variants).
     """
     moved = dtype(activations).matrix((2 + gates) * m, width)
-    return _small("activation", {"m": m, "width": width, "gates": gates}, 3 * m * width, {"activations": moved})
+    return small("activation", {"m": m, "width": width, "gates": gates}, 3 * m * width, {"activations": moved})
 
 
 @op("rope")
@@ -336,7 +336,7 @@ def rope(
         "activations": dtype(activations).matrix(2 * rows, touched),
     }
     dims = {"m": m, "heads": heads, "kv_heads": kv_heads, "head_dim": head_dim, "normed": normed}
-    return _small("rope", dims, 3 * rows * (rotated + normed * head_dim), memory)
+    return small("rope", dims, 3 * rows * (rotated + normed * head_dim), memory)
 
 
 @op("embedding")
@@ -363,7 +363,7 @@ def embedding(
         "activations": dtype(activations).matrix((1 + added) * m, width),
     }
     dims = {"m": m, "width": width, "rows": rows, "positions": positions, "added": added}
-    return _small("embedding", dims, (minimum(positions, 1) + added) * m * width, memory)
+    return small("embedding", dims, (minimum(positions, 1) + added) * m * width, memory)
 
 
 @op("elementwise")
@@ -386,7 +386,7 @@ def elementwise(
 def softmax(*, m: Num, width: Num, activations: Storage = "bf16") -> Work:
     """Softmax over m rows of `width`: reads and writes once, 5 FLOP an element."""
     moved = dtype(activations).matrix(2 * m, width)
-    return _small("softmax", {"m": m, "width": width}, 5 * m * width, {"activations": moved})
+    return small("softmax", {"m": m, "width": width}, 5 * m * width, {"activations": moved})
 
 
 @op("copy")

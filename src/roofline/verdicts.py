@@ -10,7 +10,7 @@ from roofline.ledger import Ledger
 from roofline.units import percent, significant
 
 GEMMS, ATTENTION, SMALL, COPIES = "the weight GEMMs", "attention over the KV cache", "the small kernels", "copies"
-WIRE, EXPERTS = "the collectives", "the experts"
+WIRE, EXPERTS, RECURRENCE = "the collectives", "the experts", "the scan of the recurrent state"
 
 # What an operation is to a reader; what sends bytes to other ranks is a collective.
 SUBJECTS: Mapping[str, str] = {
@@ -18,6 +18,8 @@ SUBJECTS: Mapping[str, str] = {
     "moe": EXPERTS,
     "attention": ATTENTION,
     "attention-math": ATTENTION,
+    "scan": RECURRENCE,
+    "conv": SMALL,
     "norm": SMALL,
     "activation": SMALL,
     "rope": SMALL,

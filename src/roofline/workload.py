@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
-from roofline.dtypes import DType, dtype
+from roofline.dtypes import STORED, DType, dtype
 from roofline.errors import BadValue, shown
 from roofline.num import Expr, Num, number, where
 from roofline.routing import EVEN, Spread
@@ -46,17 +47,25 @@ class Rows:
         return self.context if self.phase == "decode" else where(self.new > 1, self.context, self.context + 1)
 
 
+class Images(NamedTuple):
+    """Images that a pass reads, and how many tokens the text model sees of each; these are among its new tokens."""
+
+    number: Num
+    tokens: Num
+
+
 @dataclass(frozen=True, slots=True)
 class Workload:
     """One forward pass: one or more groups of rows that share every weight GEMM.
 
     Decode and prefill are the same thing with other numbers; build one with `decode`, `prefill` or
     `mixed`. Sizes may be ints or NumPy arrays. `spread` says how tokens spread over experts, where the model has
-    them. Raises BadValue for sizes that cannot be.
+    them; `images` are those that its vision tower reads (None: text alone). Raises BadValue for sizes that cannot be.
     """
 
     groups: tuple[Rows, ...]
     spread: Spread = EVEN
+    images: Images | None = None
 
     def __post_init__(self) -> None:
         if not self.groups:
@@ -77,7 +86,11 @@ class Workload:
     @classmethod
     def mixed(cls, decode: Workload, prefill: Workload) -> Workload:
         """A pass with chunked prefill: the rows of both."""
-        return cls((*decode.groups, *prefill.groups), decode.spread)
+        return cls((*decode.groups, *prefill.groups), decode.spread, prefill.images or decode.images)
+
+    def seeing(self, images: Num, tokens: Num) -> Workload:
+        """The same pass with so many images read by the vision tower, each `tokens` of the text model's new ones."""
+        return replace(self, images=Images(size("images", images, 1), size("image_tokens", tokens, 1)))
 
     def routed(self, *, touched: Num | None = None, skew: float = 0.0) -> Workload:
         """The same pass with so many experts touched a layer, or with tokens that choose experts by a power law."""
@@ -109,7 +122,7 @@ class Workload:
             first.context if context is None else context,
             all_logits=first.all_logits,
         )
-        return Workload((changed, *self.groups[1:]), self.spread)
+        return Workload((changed, *self.groups[1:]), self.spread, self.images)
 
 
 def _sum(values: Iterator[Num]) -> Num:
@@ -153,10 +166,10 @@ def _impossible(name: str, value: object, least: int, most: int = MOST) -> BadVa
 class Precision:
     """Number formats of a pass.
 
-    `weights` covers every weight matrix, the embedding and the output head too; norms and biases stay
-    in the 16-bit format where weights are smaller. `compute` is the rate that GEMMs and attention run at.
-    Names are read in any case. Raises UnknownName for a dtype that is not known, BadValue for one of matrix
-    blocks where there is no matrix.
+    `weights` covers every weight matrix, the embedding and the output head too ("stored": each in the format that
+    the checkpoint's file says); norms and biases stay in the 16-bit format where weights are smaller. `compute` is
+    the rate that GEMMs and attention run at. Names are read in any case. Raises UnknownName for a dtype that is not
+    known, BadValue for one of matrix blocks where there is no matrix.
     """
 
     weights: str = "bf16"
@@ -167,6 +180,8 @@ class Precision:
     def __post_init__(self) -> None:
         for field in ("weights", "kv", "activations"):
             found = dtype(getattr(self, field))
+            if found.name == STORED and field != "weights":
+                raise BadValue(f"{field} are in no checkpoint. Choose a format, as bf16 or fp8.")
             if field != "weights" and found.block is not None and found.block[0] != 1:
                 raise BadValue(f"{found.name} has blocks of a matrix, which {field} are not. Choose fp8 or mxfp8.")
             object.__setattr__(self, field, found.name)
@@ -176,4 +191,4 @@ class Precision:
     def vectors(self) -> DType:
         """The format of norms and biases: that of the weights, but 16 bits at the least."""
         weights = dtype(self.weights)
-        return weights if weights.bits >= 16 else dtype("bf16")
+        return weights if weights.bits >= 16 and weights.name != STORED else dtype("bf16")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import warnings
 from typing import Any, NamedTuple
@@ -74,3 +75,15 @@ def count(keys: dict[str, Any]) -> Counted:
     """The counts for one config.json."""
     model = build(keys)
     return Counted(*parameters(model), flops(model))
+
+
+def tower(keys: dict[str, Any]) -> int:
+    """Parameters beside the text model of a config.json, in the class that transformers has for images and text."""
+    from transformers.models.auto.modeling_auto import MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES as CLASSES
+
+    given = copy.deepcopy({key: each for key, each in keys.items() if key != "model_type"})
+    config = transformers.AutoConfig.for_model(keys["model_type"], **given)
+    with torch.device("meta"):
+        model = getattr(transformers, dict(CLASSES)[keys["model_type"]])(config)
+    names = ((name, each.numel()) for name, each in model.named_parameters())
+    return sum(n for name, n in names if "language_model" not in name and not name.startswith("lm_head"))

@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
+import tower_cases
 from family_cases import CASES, ident, keys_of
 from roofline import config as configs
 from roofline.families import load_all
 from test_families import GOLDEN as DENSE
+from tower_cases import TOWERS
 
 pytestmark = pytest.mark.oracle
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "families.json").read_text("utf-8"))
@@ -69,3 +71,24 @@ def test_full_size(model_type):
 
     total, embedding, experts = parameters(build({"model_type": model_type, **changes}))
     assert (counted.total, counted.embedding, counted.experts) == (total, embedding, experts)
+
+
+@pytest.mark.parametrize("model_type", sorted(TOWERS))
+def test_the_golden_towers_are_those_of_today(model_type):
+    """The same for the vision towers."""
+    from oracle import tower
+
+    golden = json.loads((Path(__file__).parents[1] / "golden" / "towers.json").read_text("utf-8"))
+    assert tower(tower_cases.keys_of(model_type)) == golden[model_type]
+
+
+@pytest.mark.parametrize("model_type", sorted(TOWERS))
+def test_full_size_towers(model_type):
+    """The sizes that the larger model's class has by default."""
+    import transformers
+    from oracle import tower
+
+    keys = json.loads(transformers.AutoConfig.for_model(model_type).to_json_string(use_diff=False))
+    counted = configs.read(keys, model_type, "config.json").parameters()
+
+    assert (counted.vision or 0) + counted.vision_apart == tower({"model_type": model_type})

@@ -12,6 +12,7 @@ from cyclopts import App, Parameter, Token
 
 from roofline import units
 from roofline.catalogue import load_model, load_sheet
+from roofline.dtypes import STORED
 from roofline.errors import BadValue, UnknownName, shown
 from roofline.ledger import predict
 from roofline.shard import MOST_RANKS, Shard
@@ -119,7 +120,8 @@ class Setting:
     prefill_context
         Tokens cached before them; 0.
     weights
-        Format of every weight matrix, as bf16, fp8, int4, int4-g128, mxfp4, nvfp4.
+        Format of every weight matrix, as bf16, fp8, int4, int4-g128, mxfp4, nvfp4; stored: each as the
+        checkpoint's file says, which is the default where it says so, else bf16.
     kv
         Format of the KV cache.
     activations
@@ -150,7 +152,7 @@ class Setting:
     prefill_sequences: Annotated[Sequences | None, _ROWS] = None
     prefill_tokens: Annotated[Tokens | None, _ROWS] = None
     prefill_context: Annotated[Context | None, _ROWS] = None
-    weights: Annotated[str, _FORMATS] = "bf16"
+    weights: Annotated[str | None, _FORMATS] = None
     kv: Annotated[str, _FORMATS] = "bf16"
     activations: Annotated[str, _FORMATS] = "bf16"
     compute: Annotated[str, _FORMATS] = "bf16"
@@ -198,10 +200,10 @@ class Setting:
 
         return changes(self.set)
 
-    @property
-    def precision(self) -> Precision:
-        """The formats."""
-        return Precision(self.weights, self.kv, self.activations, self.compute)
+    def precision(self, model: Model) -> Precision:
+        """The formats of a pass of this model."""
+        weights = self.weights or (STORED if model.quantised else "bf16")
+        return Precision(weights, self.kv, self.activations, self.compute)
 
     @property
     def workload(self) -> Workload:
@@ -234,7 +236,8 @@ class Setting:
 
     def case(self, model: str) -> tuple[Model, Device, Workload, Precision]:
         """What `roofline.predict` takes by place."""
-        return self.loaded_model(model), self.loaded_device, self.workload, self.precision
+        found = self.loaded_model(model)
+        return found, self.loaded_device, self.workload, self.precision(found)
 
     @property
     def options(self) -> dict[str, Any]:

@@ -2,28 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from roofline.errors import RooflineError, shown
 
 if TYPE_CHECKING:
     from roofline.config import Config
     from roofline.model import Model
+    from roofline.parts.tower import Tower
 
     Reader = Callable[[Config], Model]
 
+    TowerReader = Callable[[Config, int], Tower]
+
 FAMILIES: dict[str, Reader] = {}
+TOWERS: dict[str, Towered] = {}
+_READS: dict[Reader, frozenset[str]] = {}
 
 
-def family(*model_types: str) -> Callable[[Reader], Reader]:
-    """Register the reader of these `model_type`s; a second registration is refused."""
+class Towered(NamedTuple):
+    """How a tower is read: its reader, and whether it is `apart` or there in files that do not mention it."""
+
+    read: TowerReader
+    apart: bool
+    absent: bool
+
+
+def tower(*model_types: str, apart: bool = False, absent: bool = False) -> Callable[[TowerReader], TowerReader]:
+    """Register the reader of the vision tower of these larger models; a second registration is refused.
+
+    `apart`: the causal language model of the family in transformers is the text model alone, so that the tower is in
+    no count and no time unless images are asked for. `absent`: the class builds a tower where a file has none.
+    """
+
+    def register(reader: TowerReader) -> TowerReader:
+        for name in model_types:
+            if name in TOWERS:
+                raise RooflineError(f"The vision tower of {name!r} is registered twice.")
+            TOWERS[name] = Towered(reader, apart, absent)
+        return reader
+
+    return register
+
+
+def family(*model_types: str, reads: Iterable[str] = ()) -> Callable[[Reader], Reader]:
+    """Register the reader of these `model_type`s; a second registration is refused.
+
+    `reads` are keys of structures that others are refused for, as recurrent layers.
+    """
 
     def register(reader: Reader) -> Reader:
+        _READS[reader] = frozenset(reads)
         for name in model_types:
             if name in FAMILIES:
                 raise RooflineError(f"The model_type {name!r} is registered twice.")
@@ -34,16 +69,29 @@ def family(*model_types: str) -> Callable[[Reader], Reader]:
 
 
 def reader_of(model_type: str) -> Reader | None:
-    """The registered reader of a `model_type`, or None.
-
-    Imports the files that write the name, of which one registers it as a rule: the others are left alone.
-    """
-    if model_type and model_type not in FAMILIES:
-        for each in iter_modules(__path__):
-            source = (Path(__path__[0]) / f"{each.name}.py").read_bytes()
-            if f'"{model_type}"'.encode("utf-8", "replace") in source:
-                import_module(f"{__name__}.{each.name}")
+    """The registered reader of a `model_type`, or None."""
+    _load(model_type)
     return FAMILIES.get(model_type)
+
+
+def tower_of(model_type: str) -> Towered | None:
+    """How the vision tower of a larger model of this `model_type` is read, or None."""
+    _load(model_type)
+    return TOWERS.get(model_type)
+
+
+@cache
+def _load(model_type: str) -> None:
+    """Import the files that write the name: one of them registers it, and the others are left alone."""
+    named = f'"{model_type}"'.encode("utf-8", "replace")
+    for each in iter_modules(__path__) if model_type else ():
+        if named in (Path(__path__[0]) / f"{each.name}.py").read_bytes():
+            import_module(f"{__name__}.{each.name}")
+
+
+def reads(reader: Reader) -> frozenset[str]:
+    """The keys of structures that this reader counts and others do not."""
+    return _READS.get(reader, frozenset())
 
 
 def load_all() -> dict[str, Reader]:

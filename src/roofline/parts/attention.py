@@ -96,7 +96,8 @@ class Attention:
     `heads` and `kv_heads` are axes of head_dim elements a head, `value_dim` of V where that differs; `rotary_dim`
     elements of each head are rotated (0: no rotary embedding). `gate` multiplies the output: "element" by as many
     numbers, "head" by one a head. `sinks`: a learned logit a head. `tied_values`: V is the product of K's matrix.
-    `shares_cache`: K and V are those of an earlier layer.
+    `shares_cache`: K and V are those of an earlier layer. Not `causal`: every row sees every other, and nothing is
+    cached.
     """
 
     hidden: Axis
@@ -109,9 +110,11 @@ class Attention:
     limits: Limits = Limits()
     value_dim: int | None = None
     gate: str = ""
+    gate_bias: bool = False
     sinks: bool = False
     tied_values: bool = False
     shares_cache: bool = False
+    causal: bool = True
     label: str = "attention"
 
     @property
@@ -128,7 +131,7 @@ class Attention:
                 found.append(Weight("v_proj", self._values(self.kv_heads), self.hidden, self.qkv_bias))
         if self.gate:
             out = self._values(self.heads) if self.gate == "element" else Axis("heads", self.heads.size)
-            found.append(Weight("gate_proj", out, self.hidden))
+            found.append(Weight("gate_proj", out, self.hidden, self.gate_bias))
         return tuple(found)
 
     def _values(self, heads: Axis) -> Axis:
@@ -179,6 +182,7 @@ class Attention:
             "value_dim": self.value_dim,
             "appended": not self.shares_cache,
             "sinks": heads if self.sinks else None,
+            **({} if self.causal else {"causal": False, "role": "activations"}),
         }
         rows += attend(run, self.label, self.heads, self.kv_heads, self.limits, **options)
         if self.gate:

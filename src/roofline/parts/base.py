@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from copy import copy
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from roofline import collectives, ops
 from roofline.cost import Work
-from roofline.dtypes import DType, dtype
+from roofline.dtypes import STORED, DType, dtype
 from roofline.num import Num
 from roofline.routing import Spread
 from roofline.shard import Axis, Shard
-from roofline.workload import Precision, Rows, Workload
+from roofline.workload import Images, Precision, Rows, Workload
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,14 +48,15 @@ class Weight:
         """Numbers that one token goes through."""
         return self.parameters if self.experts is None else self.size * self.top_k
 
-    def bytes(self, precision: Precision, shard: Shard) -> Num:
-        """Bytes that one rank stores [byte]."""
+    def bytes(self, precision: Precision, shard: Shard, stored: DType | None = None) -> Num:
+        """Bytes that one rank stores, in the format that it is `stored` in where the precision asks for that [byte]."""
         copies = 1 if self.experts is None else shard.units(self.experts)
         rows = shard.elements(self.out)
         if self.inp is None:
             return copies * precision.vectors.of(rows)
-        stored = dtype(precision.weights).matrix(rows, shard.elements(self.inp))
-        return copies * (stored + precision.vectors.of(rows) if self.bias else stored)
+        form = dtype(precision.weights) if stored is None or precision.weights != STORED else stored
+        matrix = form.matrix(rows, shard.elements(self.inp))
+        return copies * (matrix + precision.vectors.of(rows) if self.bias else matrix)
 
 
 class Kernel(NamedTuple):
@@ -69,8 +71,8 @@ class Pass:
     """One forward pass of one rank: the rows, the number formats and the split, as parts see them."""
 
     __slots__ = (
-        *("activations", "groups", "kv", "link", "logits", "precision", "shard", "spread", "tokens", "vectors"),
-        "weights",
+        *("activations", "groups", "images", "kv", "link", "logits", "precision", "shard", "spread"),
+        *("stored", "tokens", "vectors", "weights"),
     )
 
     def __init__(self, workload: Workload, precision: Precision, shard: Shard, link: str = "link") -> None:
@@ -78,13 +80,33 @@ class Pass:
         self.tokens: Num = workload.tokens
         self.logits: Num = workload.logits
         self.spread: Spread = workload.spread
+        self.images: Images | None = workload.images
         self.precision = precision
         self.shard = shard
         self.link = link
+        self.stored: Mapping[str, DType] = {}
         self.weights: DType = dtype(precision.weights)
         self.activations: DType = dtype(precision.activations)
         self.kv: DType = dtype(precision.kv)
         self.vectors: DType = precision.vectors
+
+    def storing(self, stored: Mapping[str, DType]) -> Pass:
+        """The same pass over layers whose weights are stored so, where the precision asks for that."""
+        if self.precision.weights != STORED or stored == self.stored:
+            return self
+        other = copy(self)
+        other.stored = stored
+        return other
+
+    def format(self, part: str, weight: Weight) -> DType:
+        """The format that a weight of a part is stored in."""
+        return self.stored.get(f"{part}.{weight.name}", self.weights)
+
+    def over_images(self, rows: int) -> Pass:
+        """The same pass over its images alone, with so many rows for each of their tokens."""
+        assert self.images is not None
+        group = Rows("prefill", self.images.number, rows * self.images.tokens, 0, False)
+        return Pass(Workload((group,)), self.precision, self.shard, self.link)
 
     def gemm(
         self, name: str, part: str, rows: Num, weights: tuple[Weight, ...], output: str = "activations"
@@ -93,6 +115,12 @@ class Pass:
         shard = self.shard
         inp = weights[0].inp
         assert inp is not None
+        form = self.format(part, weights[0])
+        if self.stored:
+            other = tuple(each for each in weights if self.format(part, each) != form)
+            if other:  # as many kernels as formats
+                same = tuple(each for each in weights if each not in other)
+                return [*self.gemm(name, part, rows, same, output), *self.gemm(name, part, rows, other, output)]
         n = biases = 0
         for each in weights:
             local = shard.elements(each.out)
@@ -102,7 +130,7 @@ class Pass:
             m=rows,
             n=n,
             k=shard.elements(inp),
-            weights=self.weights,
+            weights=form,
             activations=self.activations,
             compute=self.precision.compute,
             biases=biases or None,

@@ -143,7 +143,7 @@ class CompressedAttention:
             n=self.groups.unit,
             k=into.inp.elements,
             batch=run.shard.units(self.groups),
-            weights=run.weights,
+            weights=run.format(self.label, into),
             activations=run.activations,
             compute=run.precision.compute,
         )

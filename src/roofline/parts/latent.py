@@ -194,7 +194,7 @@ class LatentAttention:
                 n=n,
                 k=k,
                 batch=heads,
-                weights=run.weights,
+                weights=run.format(self.label, self.up()),
                 activations=run.activations,
                 compute=run.precision.compute,
             )
@@ -229,7 +229,7 @@ class LatentAttention:
             m=seen,
             n=run.shard.elements(up.out),
             k=self.kv_rank,
-            weights=run.weights,
+            weights=run.format(self.label, up),
             activations=run.activations,
             compute=run.precision.compute,
         )

@@ -132,7 +132,7 @@ class Experts(Stateless):
             k=shard.elements(inp),
             touched=self.routing(run.tokens, run).touched,
             inputs=inputs,
-            weights=run.weights,
+            weights=run.format(self.label, weights[0]),
             activations=run.activations,
             compute=run.precision.compute,
             biases=n if self.bias else None,

@@ -224,6 +224,7 @@ def model_text(model: Model) -> RenderableType:
         ("  active a token", f"{counted.active:,}"),
         ("    without the token embedding", f"{counted.active_without_embedding:,}"),
         ("beside them, predicting further tokens", further),
+        ("beside them, vision", f"{counted.vision_apart:,}" if counted.vision_apart else ""),
         ("layers", f"{model.layers:,}"),
         ("KV cache a token (bf16)", f"{_kv(model):,.0f} B"),
         *_caches(model),

@@ -11,6 +11,7 @@ from roofline.parts.attention import Limits
 from roofline.structure.traits import Traits
 
 FULL, SLIDING, CHUNKED = "full_attention", "sliding_attention", "chunked_attention"
+RECURRENT = "linear_attention"
 _SPARSE, _DENSE = ("sparse", "moe", "hash_moe"), ("dense",)
 
 
@@ -57,7 +58,11 @@ def attention_kinds(config: Config, layers: int, traits: Traits) -> list[str]:
     on = config.flag("use_sliding_window", traits.windowed)
     types = config.find("layer_types")
     if types is not None:
-        return [FULL if each == SLIDING and not on else each for each in _listed(config, types[1], layers)]
+        listed = _listed(config, types[1], layers, traits.recurrent_every is not None)
+        return [FULL if each == SLIDING and not on else each for each in listed]
+    if traits.recurrent_every is not None:
+        every = config.integer("full_attention_interval", "which layers are no recurrent ones", traits.recurrent_every)
+        return [RECURRENT if (index + 1) % every else FULL for index in range(layers)]
     unrotated = config.find("no_rope_layers")
     if config.find("attention_chunk_size") is not None:
         return [CHUNKED if each else FULL for each in _rope_layers(config, layers, unrotated)]
@@ -83,8 +88,8 @@ def _every(config: Config, default: int | None) -> int | None:
     return config.integer("pattern", "which layers see everything", default, least=0)
 
 
-def _listed(config: Config, types: object, layers: int) -> list[str]:
-    known = (FULL, SLIDING, CHUNKED)
+def _listed(config: Config, types: object, layers: int, recurrent: bool = False) -> list[str]:
+    known = (FULL, SLIDING, CHUNKED, *([RECURRENT] if recurrent else []))
     also = {"attention": FULL, "indexed_attention": FULL, "global": FULL, "local": SLIDING}
     listed = cast("list[object]", types) if isinstance(types, list) else []
     if len(listed) != layers:

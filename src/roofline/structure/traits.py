@@ -18,6 +18,7 @@ class Traits:
     `gate` ("element", "head"). `rotary_kinds`: kinds of layer that rotate, where not all do. `windowed`: a
     `sliding_window` counts although `use_sliding_window` is absent; `every`: of so many layers the last sees
     everything, where no key says it.
+    `recurrent_every`: layers may be recurrent, and where no key says which, all but the last of so many are.
     `latent` and `experts`: whether the family has latent attention, and experts; None where its keys say.
     `dense_layers`: so many layers at the start have none, where no key says it.
     `shares`: layers may share a cache, and may have inputs of their own.
@@ -43,6 +44,7 @@ class Traits:
     gate: str = ""
     windowed: bool = True
     every: int | None = None
+    recurrent_every: int | None = None
     gated: bool = True
     mlp_bias: bool = False
     act_vectors: int = 0

@@ -182,8 +182,8 @@ def _of_part(kernels: list[Kernel], plan: Plan, recipe: Recipe, dropout: bool) -
         elif op == "activation":
             total = total + a.matrix((1 + dims["gates"]) * dims["m"], dims["width"])
             fed.append((0, 0))  # what follows has another input, of the same size or not
-        elif op == "attention" and "kv_heads" in dims:
-            total = total + _attention(dims, recipe, dropout)
+        elif op in _INSIDE and _INSIDE[op][0] in dims:
+            total = total + _INSIDE[op][1](dims, recipe, dropout)
             fed.append((0, 0))
     if dropout and last is not None:  # one byte an element of what goes back to the stream
         total = total + exact_div(last["m"] * last["n"], split)
@@ -204,6 +204,21 @@ def _attention(dims: Mapping[str, Num], recipe: Recipe, dropout: bool) -> Num:
         return saved
     scores = sequences * heads * new * new
     return saved + (2 * a.of(scores) + scores if dropout else a.of(scores))
+
+
+def _convolved(dims: Mapping[str, Num], recipe: Recipe, _: bool) -> Num:
+    """The channels that are convolved."""
+    return dtype(recipe.precision.activations).matrix(dims["sequences"] * dims["new"], dims["channels"])
+
+
+def _scanned(dims: Mapping[str, Num], recipe: Recipe, _: bool) -> Num:
+    """q, k and v of a scan, whose states are made again from them."""
+    width = 2 * dims["groups"] * dims["key_dim"] + dims["heads"] * dims["value_dim"]
+    return dtype(recipe.precision.activations).matrix(dims["sequences"] * dims["new"], width)
+
+
+# What is between GEMMs, with inputs of its own: a dim that it has, and what it saves.
+_INSIDE = {"attention": ("kv_heads", _attention), "conv": ("channels", _convolved), "scan": ("groups", _scanned)}
 
 
 def _logits(model: Model, plan: Plan, length: int) -> Num:

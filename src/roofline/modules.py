@@ -1,0 +1,127 @@
+"""Names of a checkpoint's modules: what our weights are called there, and whether a list of names means them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from fnmatch import translate
+
+from roofline.errors import ConfigError, shown
+
+_PREFIXES = ("model", "model.language_model", "language_model.model", "backbone", "transformer")
+_ATTENTION, _MLP = ("self_attn", "attention", "attn", "mixer"), ("mlp", "mixer", "feed_forward", "block_sparse_moe")
+_MIXERS = ("linear_attn", "mixer", "mamba")
+_EXPERTS = tuple(f"{each}.experts" for each in _MLP)
+
+# Weight of ours -> where it may be and what it may be called there; "*" of an expert is its number.
+_CALLED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    **{name: (_ATTENTION, (name, "qkv_proj")) for name in ("q_proj", "k_proj", "v_proj")},
+    "o_proj": (_ATTENTION, ("o_proj",)),
+    **{name: (_ATTENTION, (name,)) for name in ("q_a_proj", "q_b_proj", "kv_b_proj", "o_a_proj", "o_b_proj")},
+    "kv_a_proj": (_ATTENTION, ("kv_a_proj_with_mqa", "kv_a_proj")),
+    "kv_proj": (_ATTENTION, ("kv_proj",)),
+    "indexer_q_proj": (_ATTENTION, ("indexer.wq_b",)),
+    "indexer_k_proj": (_ATTENTION, ("indexer.wk",)),
+    "indexer_weights_proj": (_ATTENTION, ("indexer.weights_proj",)),
+    "gate_proj": (_MLP, ("gate_proj", "gate_up_proj", "w1")),
+    "up_proj": (_MLP, ("up_proj", "gate_up_proj", "w3", "fc1")),
+    "down_proj": (_MLP, ("down_proj", "w2", "fc2")),
+    "experts_gate_proj": (_EXPERTS, ("0.gate_proj", "0.w1", "gate_up_proj", "0.gate_up_proj")),
+    "experts_up_proj": (_EXPERTS, ("0.up_proj", "0.w3", "gate_up_proj", "up_proj", "0.gate_up_proj")),
+    "experts_down_proj": (_EXPERTS, ("0.down_proj", "0.w2", "down_proj")),
+    **{
+        f"shared_{name}": (
+            tuple(f"{each}.{shared}" for each in _MLP for shared in ("shared_experts", "shared_expert")),
+            (name, "gate_up_proj") if name != "down_proj" else (name,),
+        )
+        for name in ("gate_proj", "up_proj", "down_proj")
+    },
+    "router": (_MLP, ("gate", "router")),
+    "shared_gate": (_MLP, ("shared_expert_gate",)),
+    "latent_down": (_MLP, ("fc1_latent_proj",)),
+    "latent_up": (_MLP, ("fc2_latent_proj",)),
+    **{f"in_proj_{each}": (_MIXERS, ("in_proj_qkvz", "in_proj_qkv")) for each in "qkv"},
+    "in_proj_z": (_MIXERS, ("in_proj_qkvz", "in_proj_z", "in_proj")),
+    **{f"in_proj_{each}": (_MIXERS, ("in_proj_ba", f"in_proj_{each}")) for each in "ab"},
+    **{f"in_proj_{each}": (_MIXERS, ("in_proj",)) for each in ("x", "B", "C", "dt")},
+    "out_proj": (_MIXERS, ("out_proj",)),
+}
+_GATES = ("g_proj", "gate_proj", "q_proj", "qkv_proj")  # of attention's output
+_LONGEST, _MOST = 300, 1 << 20
+
+
+def paths(weight: str, label: str, layer: int | None, prefixes: Iterable[str] = _PREFIXES) -> Iterator[str]:
+    """Every name that a checkpoint may have for a weight of a layer, or of what is around the layers."""
+    if layer is None:
+        yield from (weight, f"model.{weight}", f"language_model.{weight}")
+        return
+    if weight == "gate_proj" and label == "attention":
+        places, names = _ATTENTION, _GATES
+    else:
+        places, names = _CALLED.get(weight, ((), ()))
+    for prefix in prefixes:
+        for place in places:
+            for name in names:
+                yield f"{prefix}.layers.{layer}.{place}.{name}"
+
+
+class Names:
+    """Patterns of module names: plain ones mean a module and all inside it, or every module that is called so.
+
+    `*` and `?` stand for any letters, `re:` begins a regular expression. Raises ConfigError for what is no name, or
+    no expression that is quick to read.
+    """
+
+    def __init__(self, patterns: Iterable[object], where: str) -> None:
+        self._plain: set[str] = set()
+        self._of: dict[str, list[re.Pattern[str]]] = {}
+        self._own: dict[str, set[str]] = {}
+        self._numbered = False
+        self._prefixes = {_PREFIXES[0]}
+        for index, each in enumerate(patterns):
+            if not isinstance(each, str) or len(each) > _LONGEST or index > _MOST:
+                raise ConfigError(
+                    f"{where} names {shown(each)}. Possible: names of modules of up to {_LONGEST} letters."
+                )
+            self._prefixes |= {prefix for prefix in _PREFIXES[1:] if prefix.split(".")[0] in each}
+            number = re.match(r"[A-Za-z_.]*\blayers\.(\d+)(?=\.|$)", each)
+            if number:
+                self._own.setdefault(number[1], set()).add(each.replace(number[0], "", 1))
+            elif re.search(r"\d|\\d|[?]|re:.*layers", each):
+                self._numbered = True
+            if each.startswith("re:") or "*" in each or "?" in each:
+                self._of.setdefault(number[1] if number else "", []).append(_expression(each, where))
+            elif each:
+                self._plain.add(each)
+
+    def alike(self, layer: int) -> object:
+        """A key that is the same for layers of which the names say the same."""
+        own = frozenset(self._own.get(str(layer), ()))
+        return (own, layer) if self._numbered else own
+
+    def __contains__(self, path: str) -> bool:
+        parts = path.split(".")
+        spans = (parts[i:j] for i in range(len(parts)) for j in range(i + 1, len(parts) + 1))
+        if self._plain and any(".".join(span) in self._plain for span in spans):
+            return True
+        number = re.search(r"\blayers\.(\d+)\.", path)
+        own = self._of.get(number[1], []) if number else []
+        return any(each.match(path) for each in (*self._of.get("", ()), *own))
+
+    def mean(self, weight: str, label: str, layer: int | None) -> bool:
+        """Whether they mean a weight of ours under any of its names."""
+        return any(path in self for path in paths(weight, label, layer, sorted(self._prefixes)))
+
+
+def _expression(pattern: str, where: str) -> re.Pattern[str]:
+    """The pattern as a regular expression; a glob also means what is inside the modules it means."""
+    if not pattern.startswith("re:"):
+        return re.compile(rf"(?:.*\.)?(?:{translate(re.sub(r'[*]+', '*', pattern))[4:-3]})(?:\..*)?\Z", re.S)
+    text = pattern[3:]
+    # A repeated group, or many repetitions one after another, may take for ever on a name that does not fit.
+    if re.search(r"\)[*+{?]", text) or len(re.findall(r"[*+{]", text)) > 6:
+        raise ConfigError(f"{where} has the expression {shown(text)}, which repeats too much. Write it simpler.")
+    try:
+        return re.compile(text)
+    except (re.error, RecursionError, OverflowError) as error:
+        raise ConfigError(f"{where} has {shown(text)}, which is no regular expression: {error}.") from None

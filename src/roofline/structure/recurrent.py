@@ -1,0 +1,101 @@
+"""Recurrent layers from the keys of a config: gated delta networks, Mamba-2."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from roofline.config import Config
+from roofline.dtypes import DTYPES
+from roofline.errors import shown
+from roofline.parts.base import Weight
+from roofline.parts.recurrent import Recurrent
+from roofline.shard import Axis
+
+DELTA_CHUNK = 64  # tokens that the published kernels of the delta rule take at once; no config names it
+_FORMATS = {"float32": "fp32", "bfloat16": "bf16", "float16": "fp16"}
+DELTA_KEYS = ("linear_num_key_heads", "linear_conv_kernel_dim")
+MAMBA2_KEYS = ("ssm_state_size", "mamba_num_heads", "hybrid_override_pattern", "conv_kernel", "mamba_expand")
+MOST_KERNEL = 1 << 16
+
+
+def state_format(config: Config, *keys: str) -> str:
+    """The number format of the state, where a key says it; FP32 where none does."""
+    for key in keys:
+        found = config.find(key)
+        if found is not None:
+            name = _FORMATS.get(str(found[1]), str(found[1]))
+            if name not in DTYPES or DTYPES[name].block:
+                raise config.fail(f"{key} is {shown(found[1])}. Possible: {', '.join(_FORMATS)}.")
+            return name
+    config.assume("The recurrent state is kept in FP32: the file does not say its format")
+    return "fp32"
+
+
+def gated_delta(config: Config, hidden: Axis) -> Recurrent:
+    """A gated delta network: q and k of the key heads, v and z of the value heads, two numbers a value head."""
+    heads = config.integer("linear_num_value_heads", "the value heads of the recurrent layers")
+    groups = config.integer("linear_num_key_heads", "the key heads of the recurrent layers")
+    if heads % groups:
+        raise config.fail(f"{heads} value heads are not divisible by {groups} key heads. Correct one of them.")
+    values = Axis("heads", heads, config.integer("linear_value_head_dim", "the width of a value head"))
+    keys = Axis("kv_heads", groups, config.integer("linear_key_head_dim", "the width of a key head"), "replicate")
+    each = Axis("heads", heads)
+    qkvz = (("q", keys), ("k", keys), ("v", values), ("z", values))
+    return Recurrent(
+        hidden,
+        values,
+        keys,
+        inputs=(
+            ("in_proj_qkvz", tuple(Weight(f"in_proj_{name}", axis, hidden) for name, axis in qkvz)),
+            ("in_proj_ba", tuple(Weight(f"in_proj_{name}", each, hidden) for name in "ba")),
+        ),
+        channels=(keys, keys, values),
+        kernel=config.integer("linear_conv_kernel_dim", "the width of the convolution", most=MOST_KERNEL),
+        out=Weight("out_proj", hidden, values),
+        vectors=tuple(Weight(name, each, kind="vector") for name in ("A_log", "dt_bias")),
+        norm=Axis("value_dim", values.unit),
+        chunk=DELTA_CHUNK,
+        delta=True,
+        gates=2,
+        state=state_format(config, "mamba_ssm_dtype", "mamba_ssm_cache_dtype"),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Mamba2:
+    """The sizes of a Mamba-2 layer, under whatever keys a family has them."""
+
+    heads: int
+    head_dim: int
+    groups: int
+    state: int
+    kernel: int
+    chunk: int
+    bias: bool = False
+    conv_bias: bool = True
+    normed: bool = True
+    format: str = "fp32"
+
+
+def mamba2(config: Config, hidden: Axis, sizes: Mamba2) -> Recurrent:
+    """One matrix makes z, x, B, C and a step for each head; a norm times the gate stands before the last."""
+    if sizes.heads % sizes.groups:
+        raise config.fail(f"{sizes.heads} heads are not divisible by {sizes.groups} groups. Correct one of them.")
+    heads = Axis("heads", sizes.heads, sizes.head_dim)
+    groups = Axis("kv_heads", sizes.groups, sizes.state, "replicate")
+    each = Axis("heads", sizes.heads)
+    made = (("z", heads), ("x", heads), ("B", groups), ("C", groups), ("dt", each))
+    return Recurrent(
+        hidden,
+        heads,
+        groups,
+        inputs=(("in_proj", tuple(Weight(f"in_proj_{name}", axis, hidden, sizes.bias) for name, axis in made)),),
+        channels=(heads, groups, groups),
+        kernel=sizes.kernel,
+        conv_bias=sizes.conv_bias,
+        out=Weight("out_proj", hidden, heads, sizes.bias),
+        vectors=tuple(Weight(name, each, kind="vector") for name in ("A_log", "dt_bias", "D")),
+        norm=heads if sizes.normed else None,
+        chunk=sizes.chunk,
+        state=sizes.format,
+    )

@@ -1,0 +1,70 @@
+"""Small vision towers of every family: what the oracle counts and the tests expect."""
+
+from __future__ import annotations
+
+from typing import Any
+
+TEXT = {
+    **{"hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 2, "num_attention_heads": 6, "head_dim": 4},
+    **{"num_key_value_heads": 2, "vocab_size": 50, "max_position_embeddings": 32},
+}
+ROUTED = {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 12}
+LATENT = {
+    **{"kv_lora_rank": 16, "q_lora_rank": 20, "qk_nope_head_dim": 8, "qk_rope_head_dim": 4, "v_head_dim": 6},
+    **{"n_routed_experts": 4, "n_group": 1, "topk_group": 1, "num_key_value_heads": 6, "first_k_dense_replace": 1},
+}
+QWEN = {
+    **{"depth": 3, "hidden_size": 12, "intermediate_size": 20, "num_heads": 2, "patch_size": 4, "out_hidden_size": 24},
+    **{"num_position_embeddings": 16, "spatial_merge_size": 2, "temporal_patch_size": 2, "in_channels": 3},
+}
+VIT = {"hidden_size": 12, "intermediate_size": 20, "num_hidden_layers": 3, "num_attention_heads": 2, "patch_size": 4}
+FULL = ["full_attention"] * 2
+
+# model_type -> (keys of the text model, keys of the tower, keys beside them)
+TOWERS: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = {
+    "gemma3": ({}, {**VIT, "image_size": 16, "vision_use_head": False}, {"mm_tokens_per_image": 4}),
+    "gemma4": (
+        {"hidden_size_per_layer_input": 0, "num_kv_shared_layers": 0, "global_head_dim": 8, "layer_types": FULL},
+        {**VIT, "num_key_value_heads": 2, "head_dim": 6, "position_embedding_size": 30, "pooling_kernel_size": 3},
+        {},
+    ),
+    "kimi_k25": (
+        {**LATENT, "moe_intermediate_size": 12, "num_experts_per_tok": 2},
+        {**VIT, "pos_emb_height": 5, "pos_emb_width": 6, "merge_kernel_size": [2, 2]},
+        {"projection_hidden_size": 12},
+    ),
+    "llama4": (
+        {"num_local_experts": 4, "intermediate_size_mlp": 44, "pad_token_id": 0},
+        {
+            **{**VIT, "image_size": 16, "pixel_shuffle_ratio": 0.5, "intermediate_size": 48, "projector_input_dim": 18},
+            **{"projector_output_dim": 18, "vision_output_dim": 18},
+        },
+        {},
+    ),
+    "mistral3": ({"model_type": "mistral"}, {**VIT, "model_type": "pixtral"}, {"spatial_merge_size": 2}),
+    "qwen2_vl": (
+        {},
+        {**QWEN, "embed_dim": 12, "mlp_ratio": 3, "hidden_size": 24},
+        {},
+    ),
+    "qwen3_5": ({"linear_num_key_heads": 2, "linear_num_value_heads": 2}, QWEN, {}),
+    "qwen3_5_moe": ({**ROUTED, "shared_expert_intermediate_size": 8}, QWEN, {}),
+    "qwen3_vl": ({}, {**QWEN, "deepstack_visual_indexes": [0, 2]}, {}),
+    "qwen3_vl_moe": (ROUTED, {**QWEN, "deepstack_visual_indexes": []}, {}),
+    "step3p7": (
+        {"layer_types": FULL, "moe_layers_enum": "1", **ROUTED, "share_expert_dim": 8},
+        {**VIT, "image_size": 16, "mlp_ratio": 2.5},
+        {},
+    ),
+}
+
+
+def keys_of(model_type: str) -> dict[str, Any]:
+    """The keys of a config.json."""
+    text, tower, beside = TOWERS[model_type]
+    inner = {**TEXT, **_UNTIED, "model_type": _TEXT_TYPES.get(model_type, f"{model_type}_text"), **text}
+    return {"model_type": model_type, "text_config": inner, "vision_config": tower, **_UNTIED, **beside}
+
+
+_UNTIED = {"tie_word_embeddings": False}
+_TEXT_TYPES = {"kimi_k25": "deepseek_v3", "mistral3": "mistral"}
