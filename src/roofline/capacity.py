@@ -10,6 +10,7 @@ from roofline.device import Device
 from roofline.errors import BadValue
 from roofline.ledger import Ledger
 from roofline.model import Model
+from roofline.num import Num, maximum
 from roofline.parts.base import Pass
 from roofline.shard import Shard
 from roofline.workload import MOST, Precision, Workload
@@ -46,12 +47,12 @@ class Memory:
 def resident(model: Model, workload: Workload, precision: Precision, shard: Shard, capacity: int | None) -> Memory:
     """What one rank holds during a pass."""
     cache = sum(cast(int, model.resident_cache(rows, precision, shard)) for rows in workload.groups)
-    hungriest = 0
+    hungriest: Num = 0
     for _, kernel in model.kernels(Pass(workload, precision, shard)):
         moved = kernel.work.cost.memory
-        hungriest = max(hungriest, cast(int, moved.get("activations", 0)) + cast(int, moved.get("output", 0)))
+        hungriest = maximum(hungriest, moved.get("activations", 0) + moved.get("output", 0))
     weights = cast(int, model.weight_bytes(precision, shard))
-    return Memory(weights, cache, hungriest, capacity)
+    return Memory(weights, cache, cast(int, hungriest), capacity)
 
 
 def memory(ledger: Ledger) -> Memory:

@@ -9,12 +9,13 @@ from os import PathLike
 from typing import Self
 
 from roofline.errors import BadValue, UnknownName, shown
+from roofline.num import Expr
 
 
 def check_shares(*shares: float) -> None:
     """Refuse an efficiency that is no share above 0 and up to 1; raises BadValue."""
     for share in shares:
-        if not 0 < share <= 1:
+        if not isinstance(share, Expr) and not 0 < share <= 1:
             raise BadValue(f"An efficiency is a share above 0 and up to 1, not {shown(share)}.")
 
 
@@ -188,7 +189,7 @@ class Device(Sheet):
     def __post_init__(self) -> None:
         supplies = {"bandwidth": self.bandwidth, **{f"{rate} peak": value for rate, value in self.peak.items()}}
         for name, value in supplies.items():
-            if not 0 < value < math.inf:
+            if not isinstance(value, Expr) and not 0 < value < math.inf:
                 raise BadValue(f"The {name} of {shown(self.id)} is {shown(value)}. Possible: finite and above zero.")
 
     @staticmethod

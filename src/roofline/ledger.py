@@ -9,13 +9,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from roofline.assumptions import assumptions
-from roofline.bound import Bound, Point, bound, place
+from roofline.bound import RESOURCES, Bound, Point, bound, place
 from roofline.cost import Cost
 from roofline.device import Device, Topology, check_shares
 from roofline.errors import BadValue, shown
 from roofline.fold import fold
 from roofline.model import Model
-from roofline.num import Num
+from roofline.num import Expr, Num, equal, where
 from roofline.parts.base import Pass
 from roofline.parts.moe import Experts
 from roofline.routing import EVEN, Routing
@@ -139,13 +139,12 @@ class Ledger:
     @cached_property
     def by_resource(self) -> Bound:
         """Seconds of the bound by the resource that sets each kernel's [s]; its `by` is the verdict."""
-        spent: dict[str, Num] = dict.fromkeys(("compute", "memory", "link", "launch"), 0.0)
+        spent: dict[int, Num] = dict.fromkeys(range(len(RESOURCES)), 0.0)
         for point in self.kernels:
-            seconds = point.bound_seconds
-            by = point.bound.by
-            for resource in (by,) if isinstance(by, str) else spent:
-                spent[resource] = spent[resource] + (by == resource) * seconds
-        return Bound.of(spent["compute"], spent["memory"], spent["link"], spent["launch"])
+            seconds, index = point.bound_seconds, point.bound.index
+            for each in (index,) if isinstance(index, int) else spent:
+                spent[each] = spent[each] + where(equal(index, each), seconds, 0.0)
+        return Bound.of(**{resource: spent[each] for each, resource in enumerate(RESOURCES)})
 
     @cached_property
     def assumptions(self) -> tuple[str, ...]:
@@ -254,7 +253,7 @@ def _expect(given: object, kind: type) -> None:
 def _shares(efficiency: object) -> Efficiency:
     """The two shares; raises BadValue for anything else."""
     match efficiency:
-        case (int() | float() as bandwidth, int() | float() as compute):
+        case (int() | float() | Expr() as bandwidth, int() | float() | Expr() as compute):
             check_shares(bandwidth, compute)
             return Efficiency(bandwidth, compute)
         case _:

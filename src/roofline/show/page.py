@@ -78,11 +78,15 @@ def policy(scripts: Sequence[str]) -> str:
     return f"default-src 'none'; {allowed}style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 
 
-def page(template: str, title: str, live: bool, values: Mapping[str, Any]) -> str:
-    """A template as a whole page; with scripts where any of its figures is live."""
+def scripts_for(live: bool) -> list[str]:
+    """What draws figures where any of them is live."""
+    return [render.javascript(), asset("live.js")] if live else []
+
+
+def page(template: str, title: str, scripts: Sequence[str], values: Mapping[str, Any]) -> str:
+    """A template as a whole page, in which these scripts run and no other."""
     from markupsafe import Markup
 
-    scripts = [render.javascript(), asset("live.js")] if live else []
     return (
         _environment()
         .get_template(template)
@@ -105,4 +109,4 @@ def fragment(template: str, chart: Chart, values: Mapping[str, Any]) -> str:
 
 def chart_page(chart: Chart) -> str:
     """One chart as a page."""
-    return page("chart.html", chart.title, True, {"charts": [figure(chart)]})
+    return page("chart.html", chart.title, scripts_for(True), {"charts": [figure(chart)]})
