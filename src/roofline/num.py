@@ -176,7 +176,7 @@ class Expr:
     @classmethod
     def of(cls, op: str, *args: object) -> Expr:
         """The node `op` over its arguments; plain numbers become constants."""
-        return cls(op, tuple(each if isinstance(each, Expr) else cls("const", (each,)) for each in args))
+        return cls(op, tuple([each if isinstance(each, Expr) else cls("const", (each,)) for each in args]))
 
     def evaluate(self, **values: Num) -> Num:
         """The number that the formula gives for these values of its variables."""
@@ -303,7 +303,7 @@ class Whole(Expr):
 
 def _node(op: str, *args: object) -> Expr:
     """A node of the kind of its traced argument."""
-    return next(type(each) for each in args if isinstance(each, Expr)).of(op, *args)
+    return next(each for each in args if isinstance(each, Expr)).of(op, *args)
 
 
 def _lift(value: Num) -> Expr:

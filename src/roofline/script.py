@@ -33,6 +33,7 @@ _WRITTEN: Mapping[str, tuple[str, int]] = {
     "power": ("$p({0},{1})", 9),
 }
 _CALLED = 9
+_LEAVES = frozenset({"var", "const"})
 _NEUTRAL = {"+": 0, "-": 0, "*": 1, "/": 1}
 # What the functions call; stands before them.
 PRELUDE = "const $x=Math.max,$n=Math.min,$f=Math.floor,$c=Math.ceil,$p=Math.pow;"
@@ -88,11 +89,13 @@ def _trace(formulas: Sequence[Num]) -> _Trace:
     seen: dict[int, int] = {}
 
     def walk(each: Expr) -> int:
-        if id(each) not in seen:
-            args = each.args if each.op in ("var", "const") else tuple(walk(arg) for arg in each.args)
+        key = id(each)
+        place = seen.get(key)
+        if place is None:
+            args = each.args if each.op in _LEAVES else tuple([walk(arg) for arg in each.args])
+            place = seen[key] = len(nodes)
             nodes.append((each.op, args))
-            seen[id(each)] = len(nodes) - 1
-        return seen[id(each)]
+        return place
 
     lifted = [each if isinstance(each, Expr) else Expr("const", (each,)) for each in formulas]
     return _Trace(nodes, [walk(each) for each in lifted])

@@ -5,6 +5,8 @@ What the page shows of a pass it works out in the reader's browser, by the funct
 
 from __future__ import annotations
 
+import base64
+import gzip
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -33,6 +35,7 @@ from roofline.units import GIB, GIGA, KIB, MIB, TERA
 from roofline.verdicts import ATTENTION, GEMMS, SUBJECTS
 from roofline.workload import MOST as LARGEST
 
+_SHEETS = ("style.css", "live.css")
 MODELS = ("qwen3-8b", "llama-3.1-8b", "llama-3.1-70b")
 DEVICE = "h100-sxm"
 _UNITS = {"KIB": KIB, "MIB": MIB, "GIB": GIB, "GIGA": GIGA, "TERA": TERA}
@@ -54,8 +57,10 @@ def live_page(models: Mapping[str, Model], devices: Sequence[Device] | None = No
     spec["usermeta"] = {"beside": LEFT + RIGHT}
     parts = {"data": data, "spec": spec, "guide": guide}
     embedded = {name: Markup(_json(part)) for name, part in parts.items()}
-    scripts = [render.javascript(), arithmetic, asset("engine.js"), asset("figures.js"), asset("controls.js")]
-    return page("live.html", "roofline: what limits a model", scripts, {"parts": embedded})
+    vega = render.javascript()
+    embedded["vega"] = Markup(base64.b64encode(gzip.compress(vega.encode(), 9, mtime=0)).decode())
+    scripts = [arithmetic, asset("engine.js"), asset("figures.js"), asset("controls.js")]
+    return page("live.html", "roofline: what limits a model", scripts, {"parts": embedded}, _SHEETS, [vega])
 
 
 def _json(part: Any) -> str:
@@ -89,6 +94,9 @@ def exported(models: Mapping[str, Model], devices: Sequence[Device]) -> tuple[st
         "models": described,
         "kernels": [[_line(each) for each in names] for names in lines],
         "devices": {each.id: _device(each) for each in devices if compute_rates(each)},
+        "device": DEVICE,
+        "kv": [name for name, each in DTYPES.items() if each.block is None or each.block[0] == 1],
+        "activations": [name for name, each in DTYPES.items() if each.block is None],
         "formats": {name: dict(program.formats(name)) for name in DTYPES},
         "resources": RESOURCES,
         "verdicts": VERDICTS,

@@ -83,8 +83,15 @@ def scripts_for(live: bool) -> list[str]:
     return [render.javascript(), asset("live.js")] if live else []
 
 
-def page(template: str, title: str, scripts: Sequence[str], values: Mapping[str, Any]) -> str:
-    """A template as a whole page, in which these scripts run and no other."""
+def page(
+    template: str,
+    title: str,
+    scripts: Sequence[str],
+    values: Mapping[str, Any],
+    sheets: Sequence[str] = ("style.css",),
+    packed: Sequence[str] = (),
+) -> str:
+    """A template as a whole page, in which these scripts run, and those that it holds packed, and no other."""
     from markupsafe import Markup
 
     return (
@@ -92,8 +99,8 @@ def page(template: str, title: str, scripts: Sequence[str], values: Mapping[str,
         .get_template(template)
         .render(
             title=title,
-            policy=Markup(policy(scripts)),
-            style=Markup(asset("style.css")),
+            policy=Markup(policy([*scripts, *packed])),
+            style=Markup("".join(map(asset, sheets))),
             scripts=[Markup(each) for each in scripts],
             **values,
         )
