@@ -14,6 +14,7 @@ import statistics
 import sys
 import tempfile
 import time
+from itertools import pairwise
 from pathlib import Path
 
 from playwright.sync_api import sync_playwright
@@ -65,7 +66,7 @@ def main() -> None:
         page.mouse.up()
         seen, work = page.evaluate("[frames_seen, work]")
         browser.close()
-    gaps = [later - before for before, later in zip(seen, seen[1:], strict=False)]
+    gaps = [later - before for before, later in pairwise(seen)]
     work.sort()
     print(
         f"{moves} moves, {len(seen)} frames: median {1000 / statistics.median(gaps):.0f} frames/s, worst frame "

@@ -15,7 +15,7 @@ from roofline.num import Expr
 def check_shares(*shares: float) -> None:
     """Refuse an efficiency that is no share above 0 and up to 1; raises BadValue."""
     for share in shares:
-        if not isinstance(share, Expr) and not 0 < share <= 1:
+        if not 0 < share <= 1:
             raise BadValue(f"An efficiency is a share above 0 and up to 1, not {shown(share)}.")
 
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from roofline.assumptions import assumptions
 from roofline.bound import RESOURCES, Bound, Point, bound, place
@@ -144,7 +144,8 @@ class Ledger:
             seconds, index = point.bound_seconds, point.bound.index
             for each in (index,) if isinstance(index, int) else spent:
                 spent[each] = spent[each] + where(equal(index, each), seconds, 0.0)
-        return Bound.of(**{resource: spent[each] for each, resource in enumerate(RESOURCES)})
+        named = {resource: spent[each] for each, resource in enumerate(RESOURCES)}
+        return Bound.of(named["compute"], named["memory"], named["link"], named["launch"])
 
     @cached_property
     def assumptions(self) -> tuple[str, ...]:
@@ -253,7 +254,9 @@ def _expect(given: object, kind: type) -> None:
 def _shares(efficiency: object) -> Efficiency:
     """The two shares; raises BadValue for anything else."""
     match efficiency:
-        case (int() | float() | Expr() as bandwidth, int() | float() | Expr() as compute):
+        case (Expr() as bandwidth, Expr() as compute):  # traced, as supplies may be
+            return Efficiency(cast(float, bandwidth), cast(float, compute))
+        case (int() | float() as bandwidth, int() | float() as compute):
             check_shares(bandwidth, compute)
             return Efficiency(bandwidth, compute)
         case _:

@@ -79,7 +79,7 @@ class Line(NamedTuple):
     name: str
     part: str
     op: str
-    count: int
+    calls: int
     dims: tuple[str, ...]
 
 

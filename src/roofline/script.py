@@ -125,7 +125,7 @@ def _function(traces: Sequence[_Trace], variables: Sequence[str]) -> tuple[str, 
                 letters.append(next(names))
                 texts.append((letters[-1], _CALLED))
         else:
-            text = _written(op, [texts[each] for each in args])
+            text = _written(op, [texts[each] for each in _places(args)])
             if used[index] > 1:
                 name = next(names)
                 told.append(f"{name}={text[0]}")
@@ -136,6 +136,11 @@ def _function(traces: Sequence[_Trace], variables: Sequence[str]) -> tuple[str, 
     returned = ",".join(texts[each][0] for each in results)
     function = f"([{','.join(letters)}],[{taken}])=>{{{body}return[{returned}]}}"
     return function, [tuple(_plain(column[i]) for column in holes) for i in range(len(traces))]
+
+
+def _places(args: tuple[Any, ...]) -> tuple[int, ...]:
+    """The arguments of an operation: the numbers of their nodes."""
+    return args
 
 
 def _shared(traces: Sequence[_Trace]) -> tuple[list[_Node], list[int]]:
@@ -149,7 +154,7 @@ def _shared(traces: Sequence[_Trace]) -> tuple[list[_Node], list[int]]:
         elif op == "var":
             node = op, args
         else:
-            taken = tuple(place[each] for each in args)
+            taken = tuple(place[each] for each in _places(args))
             node = _folded(op, taken, nodes)
             if isinstance(node, int):
                 place.append(node)

@@ -36,9 +36,7 @@ def ranks_of(model: Model, device: Device) -> list[int]:
     return found
 
 
-def settings(
-    models: dict[str, Model], devices: Sequence[Device], number: int, seed: int
-) -> Iterator[dict[str, Any]]:
+def settings(models: dict[str, Model], devices: Sequence[Device], number: int, seed: int) -> Iterator[dict[str, Any]]:
     """Settings as the page's address has them, each model as often as the others."""
     random_ = random.Random(seed)
     names, devices = list(models), [each for each in devices if compute_rates(each)]

