@@ -18,12 +18,15 @@ _ANY = ("0.0.0.0", "::")
 
 def listening(host: str, port: int) -> socket.socket:
     """A socket that listens there; raises BadValue where that cannot be."""
+    found: socket.socket | None = None
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         found = socket.socket(family, socket.SOCK_STREAM)
         found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         found.bind((host, port))
     except (OSError, UnicodeError) as error:
+        if found is not None:
+            found.close()
         taken = isinstance(error, OSError) and error.errno == errno.EADDRINUSE
         reason = "is taken" if taken else f"cannot be had ({error})"
         raise BadValue(f"{shown(host)} port {port} {reason}. Choose another with --host and --port.") from None
@@ -46,7 +49,6 @@ def _own(host: str) -> list[str]:
 
 def run(host: str, port: int) -> int:
     """Serve until interrupted; the exit code."""
-    sock = listening(host, port)
     config = uvicorn.Config(
         application(hosts_for(host)),
         limit_concurrency=_AT_ONCE,
@@ -55,5 +57,6 @@ def run(host: str, port: int) -> int:
         log_level="info",
         access_log=False,
     )
-    uvicorn.Server(config).run([sock])
+    with listening(host, port) as sock:
+        uvicorn.Server(config).run([sock])
     return 0

@@ -33,7 +33,8 @@ STEPS = (
         "One token",
         {},
         "A decode step for one user moves {bytes} to do {flops}: {intensity} FLOP for each byte, where the device "
-        "could do {ridge}. It reaches {of_peak} of the peak. Nearly all of the time goes into reading weights.",
+        "could do {ridge}. It reaches {of_peak} of the peak, {tokens} tokens/s. Nearly all of the time goes into "
+        "reading weights.",
     ),
     Step(
         "Sixty-four tokens",

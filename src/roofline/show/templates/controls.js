@@ -376,7 +376,10 @@
     state = { ...stepSetting(guide.steps[number - 1].set), arithmetic: state.arithmetic, step: number };
     schedule();
   };
-  $("walk").addEventListener("click", () => { go(1); $("guide").scrollIntoView({ block: "start" }); $("guide-next").focus(); });
+  $("walk").addEventListener("click", () => {
+    go(1);
+    requestAnimationFrame(() => { $("guide").scrollIntoView({ block: "start" }); $("guide-next").focus(); });
+  });
   $("guide-back").addEventListener("click", () => go(state.step - 1));
   $("guide-next").addEventListener("click", () => go(state.step + 1));
   $("guide-close").addEventListener("click", () => { change({ step: 0 }, { keepStep: true }); $("walk").focus(); });
@@ -423,7 +426,8 @@
 
   // --- Drawing ---------------------------------------------------------------------------------------------------
 
-  let chart = null, waiting = false, later = 0;
+  // `known` is the address that the page has read or written: another one is a change still to be heard of.
+  let chart = null, waiting = false, later = 0, known = location.hash;
   const render = () => {
     waiting = false;
     answer = engine.evaluate(state);
@@ -452,11 +456,14 @@
   const answers = () => (beside ? [answer, beside] : [answer]);
   // What need not follow every move of a slider.
   const settle = () => {
-    if (location.hash !== toHash()) history.replaceState(null, "", toHash());
+    if (location.hash === known && known !== toHash()) history.replaceState(null, "", (known = toHash()));
     lookForTurns();
   };
   function schedule() { if (!waiting) { waiting = true; requestAnimationFrame(render); } }
-  addEventListener("hashchange", () => { if (location.hash !== toHash()) { state = fromHash(); schedule(); } });
+  addEventListener("hashchange", () => {
+    known = location.hash;
+    if (known !== toHash()) { state = fromHash(); schedule(); }
+  });
 
   state = fromHash();
   render();
