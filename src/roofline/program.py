@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple, cast
 
-from roofline.capacity import resident
+from roofline.capacity import Memory, resident
 from roofline.device import Device, Link
 from roofline.dtypes import DType, dtype
 from roofline.errors import BadValue, ShardError
@@ -119,17 +119,18 @@ def formats(name: str) -> Mapping[str, int]:
     return {"bits": found.bits, "rows": rows, "columns": columns, "scale": found.scale_bits, "vector_bits": vectors}
 
 
-def trace(model: Model, further: Sequence[str]) -> Iterator[Traced]:
-    """The model on every number of ranks that divides it, unfolded and folded."""
-    for ranks in RANKS:
-        for fused in (False, True):
-            with suppress(ShardError, BadValue):
+def trace(model: Model, further: Sequence[str], ranks_of: Sequence[int] = RANKS) -> Iterator[Traced]:
+    """The model on each of these numbers of ranks that divides it, unfolded and folded."""
+    for ranks in ranks_of:
+        with suppress(ShardError, BadValue):
+            held = resident(model, _workload(), _precision(), Shard(ranks), None)
+            for fused in (False, True):
                 ledger = _ledger(model, ranks, fused, further)
                 lines = tuple(
                     Line(each.name, each.part, each.work.op, each.count, tuple(each.work.dims))
                     for each in ledger.kernels
                 )
-                yield Traced(ranks, fused, lines, tuple(_formulas(ledger)))
+                yield Traced(ranks, fused, lines, tuple(_formulas(ledger, held)))
 
 
 def _ledger(model: Model, ranks: int, fused: bool, further: Sequence[str]) -> Ledger:
@@ -164,11 +165,10 @@ def _device(further: tuple[str, ...]) -> Device:
     return Device("traced", "traced", peak, supply("bandwidth"), links=(link,))
 
 
-def _formulas(ledger: Ledger) -> Iterator[Num]:
+def _formulas(ledger: Ledger, held: Memory) -> Iterator[Num]:
     """TOTAL and MEMORY, then KERNEL and the dims of every kernel."""
     for name in TOTAL:
         yield getattr(ledger.total, name)
-    held = resident(ledger.model, ledger.workload, ledger.precision, ledger.shard, None)
     for name in MEMORY:
         yield getattr(held, name)
     for point, seconds in zip(ledger.kernels, ledger.times, strict=True):

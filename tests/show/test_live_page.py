@@ -46,8 +46,8 @@ SHOW = """async (hash) => {
     rows: document.querySelectorAll("#kernels tbody tr").length,
   };
 }"""
-SUMS = """[...document.querySelectorAll("#kernels tbody tr")]
-  .map((row) => [row.cells[0].textContent, row.querySelector(".sum").textContent])"""
+SUMS = """[...document.querySelectorAll("#kernels tr.sums")]
+  .map((row) => [row.previousElementSibling.cells[0].textContent, row.textContent])"""
 CONTROLS = """() => Object.fromEntries([...document.querySelectorAll(".controls select, .controls input")]
   .map((each) => [each.id, ["radio", "checkbox"].includes(each.type) ? each.checked : each.value]))"""
 
@@ -345,7 +345,7 @@ def test_the_arithmetic_of_a_kernel(opened):
     assert (
         sums["qkv_proj"]
         .replace("\N{MULTIPLICATION SIGN}", "*")
-        .startswith("2 * m * n * k = 36 * (2 * 64 * 6,144 * 4,096) = 116.0 GFLOP; weights 1.812 GB + rest")
+        .startswith("2 * m * n * k = 36 * (2 * 64 * 6,144 * 4,096) = 116.0 GFLOP\nweights 1.812 GB + rest")
     )
     assert "KV 77.31 GB" in sums["attention"]
 

@@ -6,11 +6,13 @@ What the page shows of a pass it works out in the reader's browser, by the funct
 from __future__ import annotations
 
 import base64
+import gc
 import gzip
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from inspect import signature
 from pathlib import Path
 from typing import Any
@@ -52,17 +54,31 @@ def live_page(models: Mapping[str, Model], devices: Sequence[Device] | None = No
 
     if not models:
         raise BadValue("A live page needs a model. Name one.")
-    arithmetic, data = exported(models, catalogue_devices() if devices is None else devices)
+    with ThreadPoolExecutor(1) as beside, _uncollected():
+        drawing = beside.submit(render.javascript)  # takes as long as the rest, and works without the interpreter
+        arithmetic, data = exported(models, catalogue_devices() if devices is None else devices)
+        vega = drawing.result()
     steps = STEPS if MODEL in models else ()
     guide = {"start": START, "steps": [step._asdict() for step in steps]}
     spec = roofline_spec()
     spec["usermeta"] = {"beside": LEFT + RIGHT}
     parts = {"data": data, "spec": spec, "guide": guide}
     embedded = {name: Markup(_json(part)) for name, part in parts.items()}
-    vega = render.javascript()
     embedded["vega"] = Markup(base64.b64encode(gzip.compress(vega.encode(), 9, mtime=0)).decode())
     scripts = [arithmetic, asset("engine.js"), asset("figures.js"), asset("controls.js")]
     return page("live.html", "roofline: what limits a model", scripts, {"parts": embedded}, _SHEETS, [vega])
+
+
+@contextmanager
+def _uncollected() -> Generator[None]:
+    """Without the collector of cycles: a trace makes half a million small objects, and none of them is in one."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()
 
 
 def named(models: Iterable[tuple[str, Model]]) -> dict[str, Model]:
@@ -88,7 +104,8 @@ def exported(models: Mapping[str, Model], devices: Sequence[Device]) -> tuple[st
     """The arithmetic as JavaScript, and the data that it is called with."""
     further = program.rates(list(models.values()))
     variables = program.variables(further)
-    traced = {name: list(program.trace(model, further)) for name, model in models.items()}
+    offered = sorted({ranks for device in devices for ranks in program.RANKS if _joined(device, ranks)})
+    traced = {name: list(program.trace(model, further, offered)) for name, model in models.items()}
     every = [each.formulas for passes in traced.values() for each in passes]
     phases = {phase: program.rows_formulas(phase) for phase in ("decode", "prefill")}
     compiled = script(every, variables)

@@ -243,7 +243,7 @@
     parts.push(`${bytes.map(([role, n]) => `${role} ${si(n, "B")}`).join(" + ")} = ${si(kernel.bytes, "B")}`);
     const times = [["compute", kernel.compute_seconds], ["memory", kernel.memory_seconds], ["link", kernel.link_seconds]].filter(([, t]) => t > 0);
     parts.push(`${once}max(${times.map(([name, t]) => `${name} ${si(t, "s")}`).join(", ")}) = ${si(kernel.bound_seconds, "s")}`);
-    return parts.join("; ");
+    return parts.join("\n");
   };
 
   const fill = (body, rows) => {
@@ -266,7 +266,7 @@
     const flops = columnOf("flops", flopSize), bytes = columnOf("bytes", byteSize);
     const bounds = columnOf("bound_seconds", timeSize), times = columnOf("seconds", timeSize);
     const heads = [["kernel", "name"], ["calls", ""], [flopUnit, ""], [byteUnit, ""], ["FLOP/byte", ""], ["bound by", "text"],
-      [`bound ${timeUnit}`, ""], ...(derated ? [[`derated ${timeUnit}`, ""]] : []), ["share", ""], ...(state.arithmetic ? [["arithmetic", "text"]] : [])];
+      [`bound ${timeUnit}`, ""], ...(derated ? [[`derated ${timeUnit}`, ""]] : []), ["share", ""]];
     const head = $("kernels").tHead, titles = JSON.stringify(heads);
     if (head.dataset.titles !== titles) {
       head.dataset.titles = titles;
@@ -276,12 +276,18 @@
     }
     const line = (each, i, name) => [[name, "text name"], [each.count === undefined ? "" : count(each.count), ""], [flops[i], ""], [bytes[i], ""],
       [intensity(each.flops / each.bytes), ""], [each.bound, "text"], [bounds[i], ""], ...(derated ? [[times[i], ""]] : []),
-      [share(each.seconds / total.seconds), ""], ...(state.arithmetic ? [[each.dims ? sumsOf(each) : "", "sum"]] : [])];
-    fill($("kernels").tBodies[0], [...kernels.map((each, i) => line(each, i, each.name)), line(total, kernels.length, "the pass")]);
+      [share(each.seconds / total.seconds), ""]];
     const most = kernels.reduce((best, each, i) => (each.seconds > kernels[best].seconds ? i : best), 0);
+    const rows = kernels.flatMap((each, i) => {
+      const own = [line(each, i, each.name), i === most ? "strong" : ""];
+      return state.arithmetic ? [own, [[[sumsOf(each), "sum"]], "sums"]] : [own];
+    });
+    rows.push([line(total, kernels.length, "the pass"), "total"]);
+    fill($("kernels").tBodies[0], rows.map(([cells]) => cells));
     [...$("kernels").tBodies[0].rows].forEach((row, i) => {
-      const kind = i === kernels.length ? "total" : i === most ? "strong" : "";
+      const kind = rows[i][1];
       if (row.className !== kind) row.className = kind;
+      row.cells[0].colSpan = kind === "sums" ? heads.length : 1;
     });
   };
 
