@@ -128,7 +128,7 @@ def exact_div(a: Num, b: Num) -> Num:
 def power(base: Num, exponent: Num) -> Num:
     """`base` to the power of `exponent`; a float, but for two ints."""
     if isinstance(base, Expr) or isinstance(exponent, Expr):
-        return Expr.of("power", base, exponent)
+        return _node("power", base, exponent)
     return base**exponent
 
 

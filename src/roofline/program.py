@@ -10,21 +10,24 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
+from itertools import product
 from typing import NamedTuple, cast
 
 from roofline.capacity import Memory, resident
+from roofline.cost import Cost
 from roofline.device import Device, Link
 from roofline.dtypes import DType, dtype
 from roofline.errors import BadValue, ShardError
 from roofline.ledger import Ledger, predict
 from roofline.model import Model
-from roofline.num import Num, Whole
+from roofline.num import Num, Whole, same
 from roofline.ops import VECTOR
 from roofline.parts.base import Pass
 from roofline.shard import Shard
 from roofline.workload import Precision, Rows, Workload
 
 COMPUTE = "compute"
+PHASES = ("decode", "prefill")
 # What a page sets, in the order in which the functions take it: rows (`behind` is the context as operations take it,
 # `all` 1 where logits of every token are wanted), formats (bits, block, scale bits), supplies, shares.
 ROWS = ("sequences", "new", "behind", "all")
@@ -84,10 +87,11 @@ class Line(NamedTuple):
 
 
 class Traced(NamedTuple):
-    """One model on so many ranks, folded or not: its kernels, and its formulas in the order of `names`."""
+    """One model on so many ranks, folded or not, in these phases: its kernels, and the formulas of `_formulas`."""
 
     ranks: int
     fused: bool
+    phases: tuple[str, ...]
     kernels: tuple[Line, ...]
     formulas: tuple[Num, ...]
 
@@ -101,8 +105,9 @@ def rates(models: Sequence[Model]) -> tuple[str, ...]:
     """The rates beside the compute rate that any kernel of these models runs at."""
     found: set[str] = {VECTOR}
     for model in models:
-        kernels = model.kernels(Pass(_workload(), _precision(), Shard()))
-        found |= {rate for _, kernel in kernels for rate in kernel.work.cost.flops}
+        for phase in PHASES:
+            kernels = model.kernels(Pass(_workload(phase), _precision(), Shard()))
+            found |= {rate for _, kernel in kernels for rate in kernel.work.cost.flops}
     return tuple(sorted(found - {COMPUTE}))
 
 
@@ -121,27 +126,54 @@ def formats(name: str) -> Mapping[str, int]:
 
 def trace(model: Model, further: Sequence[str], ranks_of: Sequence[int] = RANKS) -> Iterator[Traced]:
     """The model on each of these numbers of ranks that divides it, unfolded and folded."""
-    for ranks in ranks_of:
+    both = [PHASES] if _phases_alike(model) else [(phase,) for phase in PHASES]
+    for ranks, phases in product(ranks_of, both):
         with suppress(ShardError, BadValue):
-            held = resident(model, _workload(), _precision(), Shard(ranks), None)
+            workload = _workload(phases[0])
+            held = resident(model, workload, _precision(), Shard(ranks), None)
             for fused in (False, True):
-                ledger = _ledger(model, ranks, fused, further)
+                ledger = _ledger(model, workload, ranks, fused, further)
                 lines = tuple(
                     Line(each.name, each.part, each.work.op, each.count, tuple(each.work.dims))
                     for each in ledger.kernels
                 )
-                yield Traced(ranks, fused, lines, tuple(_formulas(ledger, held)))
+                yield Traced(ranks, fused, phases, lines, tuple(_formulas(ledger, held)))
 
 
-def _ledger(model: Model, ranks: int, fused: bool, further: Sequence[str]) -> Ledger:
+def _phases_alike(model: Model) -> bool:
+    """Whether a phase is told by its sizes alone; latent attention runs other kernels in prefill."""
+    decode, prefill = (model.kernels(Pass(_workload(phase), _precision(), Shard())) for phase in PHASES)
+    return len(decode) == len(prefill) and all(
+        a.calls == b.calls and a.kernel.name == b.kernel.name and _alike(a.kernel.work.cost, b.kernel.work.cost)
+        for a, b in zip(decode, prefill, strict=True)
+    )
+
+
+def _alike(a: Cost, b: Cost) -> bool:
+    """Whether two costs have the same formulas."""
+    pairs = ((a.flops, b.flops), (a.memory, b.memory), (a.links, b.links))
+    return all(x.keys() == y.keys() and all(same(x[key], y[key]) for key in x) for x, y in pairs)
+
+
+def _ledger(model: Model, workload: Workload, ranks: int, fused: bool, further: Sequence[str]) -> Ledger:
     shares = cast("tuple[float, float]", tuple(Whole.var(each) for each in SHARES))
     device = _device(tuple(further))
-    return predict(model, device, _workload(), _precision(), shard=Shard(ranks), efficiency=shares, fused=fused)
+    return predict(model, device, workload, _precision(), shard=Shard(ranks), efficiency=shares, fused=fused)
 
 
-def _workload() -> Workload:
+@dataclass(frozen=True, slots=True)
+class _Rows(Rows):
+    """Rows whose context is given as operations take it."""
+
+    @property
+    def behind(self) -> Num:
+        """The variable itself."""
+        return self.context
+
+
+def _workload(phase: str) -> Workload:
     sizes = [Whole.var(each) for each in ROWS[:3]]
-    return Workload((Rows("decode", *sizes, all_logits=cast(bool, Whole.var("all"))),))
+    return Workload((_Rows(phase, *sizes, all_logits=cast(bool, Whole.var("all"))),))
 
 
 def _precision() -> Precision:

@@ -107,7 +107,7 @@ def exported(models: Mapping[str, Model], devices: Sequence[Device]) -> tuple[st
     offered = sorted({ranks for device in devices for ranks in program.RANKS if _joined(device, ranks)})
     traced = {name: list(program.trace(model, further, offered)) for name, model in models.items()}
     every = [each.formulas for passes in traced.values() for each in passes]
-    phases = {phase: program.rows_formulas(phase) for phase in ("decode", "prefill")}
+    phases = {phase: program.rows_formulas(phase) for phase in program.PHASES}
     compiled = script(every, variables)
     behind = script(list(phases.values()), ("sequences", "new", "context"))
     calls = iter(compiled.calls)
@@ -151,18 +151,18 @@ def exported(models: Mapping[str, Model], devices: Sequence[Device]) -> tuple[st
 def _model(
     model: Model, passes: Sequence[tuple[program.Traced, Any]], lines: dict[tuple[program.Line, ...], int]
 ) -> dict[str, Any]:
-    """A model as the page has it; `passes` by ranks and folding: function, constants, kernels."""
-    ranked: dict[str, list[Any]] = {}
-    for each, call in passes:
-        names = lines.setdefault(each.kernels, len(lines))
-        key = f"{each.ranks}{'f' if each.fused else ''}"
-        ranked[key] = [call.function, call.constants, names]
+    """A model as the page has it; `passes` by ranks, phase and folding; calls are function, constants, kernels."""
+    ranked: dict[str, int] = {}
+    for index, (each, _) in enumerate(passes):
+        for phase in each.phases:
+            ranked[f"{each.ranks}{phase[0]}{'f' if each.fused else ''}"] = index
     return {
         "name": visible(model.name),
         "parameters": model.parameters().total,
         "positions": model.max_positions,
         "assumptions": [visible(each, 400) for each in model.assumptions],
         "passes": ranked,
+        "calls": [[call.function, call.constants, lines.setdefault(each.kernels, len(lines))] for each, call in passes],
     }
 
 

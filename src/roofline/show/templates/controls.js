@@ -40,7 +40,7 @@
 
   const ranksFor = (setting) => {
     const passes = data.models[setting.model].passes, known = engine.deviceOf(setting);
-    const allowed = known.ranks.filter((n) => `${n}` in passes);
+    const allowed = known.ranks.filter((n) => `${n}${setting.phase[0]}` in passes);
     return allowed.length ? allowed : [1];
   };
   // A setting that can be: what is unknown or out of range becomes what is nearest to it.

@@ -22,7 +22,10 @@ const rooflineEngine = (data, arithmetic) => {
     };
   };
 
-  const passOf = (setting) => data.models[setting.model].passes[`${setting.tp}${setting.fused ? "f" : ""}`];
+  const passOf = (setting) => {
+    const { passes, calls } = data.models[setting.model];
+    return calls[passes[`${setting.tp}${setting.phase[0]}${setting.fused ? "f" : ""}`]];
+  };
   const newTokens = (setting) => (setting.phase === "decode" ? 1 : setting.new);
   const tokensOf = (setting) => setting.sequences * newTokens(setting);
 
