@@ -40,7 +40,7 @@ from roofline.verdicts import ATTENTION, GEMMS, SUBJECTS
 from roofline.workload import MOST as LARGEST
 
 _SHEETS = ("style.css", "live.css")
-MODELS = ("qwen3-8b", "llama-3.1-8b", "llama-3.1-70b")
+MODELS = ("qwen3-8b", "llama-3.1-70b", "deepseek-v3")
 DEVICE = "h100-sxm"
 _UNITS = {"KIB": KIB, "MIB": MIB, "GIB": GIB, "GIGA": GIGA, "TERA": TERA}
 

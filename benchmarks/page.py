@@ -1,6 +1,6 @@
 """Drag a slider of the live page for five seconds in headless Chromium: frames a second, and move to drawn.
 
-    python benchmarks/bench_page.py [CHROMIUM]
+    python benchmarks/page.py [CHROMIUM]
 
 A move is a real one of the mouse over the slider's track, 60 a second; "drawn" is the end of the page's own work for
 it. Prints the file's size, the time to write it, frames a second (median and worst over windows of a second), and
