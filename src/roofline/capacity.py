@@ -95,7 +95,8 @@ def _largest(held: Callable[[int], int], capacity: int) -> int | None:
     while high - low > 1:
         # Where the line between the ends crosses the capacity; half way where it keeps missing.
         line = low + (high - low) * (capacity - ends[0]) // (ends[1] - ends[0])
-        at = min(max(line if step % 3 else (low + high) // 2, low + 1), high - 1)
+        # A buffer that ranks share may be a fraction of a byte: what is looked for is a whole number still.
+        at = int(min(max(line if step % 3 else (low + high) // 2, low + 1), high - 1))
         total = held(at)
         if total <= capacity:
             low, ends = at, (total, ends[1])
