@@ -53,3 +53,17 @@ prepare() {
   touch "$stamp" "$venv/.root-$(echo "$root" | cksum | tr ' ' '-')"
   if command -v flock >/dev/null 2>&1; then exec 9>&-; fi
 }
+
+# A browser for the tests of pages, once, where there is none and this may install one; without it those tests say so.
+browser() {
+  for each in chromium chromium-browser google-chrome google-chrome-stable; do
+    if command -v "$each" >/dev/null 2>&1; then return 0; fi
+  done
+  [ -e "$venv/.no-browser" ] && return 0
+  if command -v apt-get >/dev/null 2>&1 && [ "$(id -u)" = 0 ]; then
+    echo "Installing chromium for the tests of pages, once ..." >&2
+    if { apt-get update -q && apt-get install -y -q --no-install-recommends chromium; } >&2; then return 0; fi
+  fi
+  [ -n "${CI:-}" ] || touch "$venv/.no-browser"
+  return 0
+}

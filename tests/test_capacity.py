@@ -79,3 +79,14 @@ def test_unknown_capacity_is_unknown():
     found = rl.memory(rl.predict(rl.Model.load("qwen3-8b"), bare))
 
     assert (found.fits, found.max_sequences, found.max_context) == (None, None, None)
+
+
+def test_the_largest_batch_is_whole_where_a_buffer_is_not():
+    """An all-gather of a padded vocabulary over 32 ranks may take a fraction of a byte."""
+    pass_ = rl.Workload.prefill(sequences=3, new=7)
+    for ranks in (2, 4):
+        ledger = rl.predict("gpt2", "h100-sxm", pass_, rl.Precision(activations="int4"), shard=rl.Shard(ranks))
+        held = rl.memory(ledger)
+
+        assert isinstance(held.max_sequences, int)
+        assert isinstance(held.max_context, int)

@@ -8,8 +8,9 @@ from typing import Any, Literal, NamedTuple, cast
 from roofline.cost import Cost, Work
 from roofline.device import Device, Link, Topology
 from roofline.errors import BadValue, UnknownName, shown
-from roofline.num import Num, maximum, number
+from roofline.num import Expr, Num, maximum, number, where, zero
 
+RESOURCES = ("memory", "compute", "link", "launch")  # the one that a tie goes to first
 VERDICTS = {
     "compute": "Compute-bound",
     "memory": "Memory-bound",
@@ -48,18 +49,21 @@ class Bound:
 
     @property
     def by(self) -> Any:
-        """The resource that sets the bound: a name, or an array of names.
+        """The resource that sets the bound: a name, an array of names, or the traced `index`.
 
         Where two tie, memory stands before compute: a kernel on the ridge still rides the slope.
         """
+        index = self.index
+        if isinstance(index, int):
+            return RESOURCES[index]
+        return index if isinstance(index, Expr) else _names(index)
+
+    @property
+    def index(self) -> Num:
+        """Which of RESOURCES sets the bound: the first of those that take as long."""
         longest = self.seconds
-        if isinstance(longest, (int, float)):
-            if self.memory == longest:
-                return "memory"
-            if self.compute == longest:
-                return "compute"
-            return "link" if self.link == longest else "launch"
-        return _by_element(self)
+        others = where(self.compute >= longest, 1, where(self.link >= longest, 2, 3))
+        return where(self.memory >= longest, 0, others)
 
     def derated(self, bandwidth: float, compute: float) -> Bound:
         """The bound at these shares of the bandwidth and of every peak, as of `Device.derated`."""
@@ -71,12 +75,10 @@ class Bound:
         return self.compute + self.memory + self.link + self.launch
 
 
-def _by_element(each: Bound) -> Any:
+def _names(index: Any) -> Any:
     import numpy as np
 
-    times = (each.memory, each.compute, each.link, each.launch)
-    stack = np.stack(np.broadcast_arrays(*(cast(Any, seconds) for seconds in times)))
-    return np.array(["memory", "compute", "link", "launch"])[np.argmax(stack, axis=0)]
+    return np.array(RESOURCES)[index]
 
 
 def bound(cost: Cost, device: Device) -> Bound:
@@ -97,7 +99,7 @@ def bound(cost: Cost, device: Device) -> Bound:
         else:
             compute = maximum(flops / device.rate(rate), compute)
     memory = cost.bytes / device.bandwidth
-    if not cost.links and not device.launch:
+    if not cost.links and zero(device.launch):
         return Bound.of(compute, memory, unknown=unknown)
     link: Num = 0.0
     for name, sent in cost.links.items():

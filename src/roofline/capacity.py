@@ -10,6 +10,7 @@ from roofline.device import Device
 from roofline.errors import BadValue
 from roofline.ledger import Ledger
 from roofline.model import Model
+from roofline.num import Num, maximum
 from roofline.parts.base import Pass
 from roofline.shard import Shard
 from roofline.workload import MOST, Precision, Workload
@@ -46,12 +47,12 @@ class Memory:
 def resident(model: Model, workload: Workload, precision: Precision, shard: Shard, capacity: int | None) -> Memory:
     """What one rank holds during a pass."""
     cache = sum(cast(int, model.resident_cache(rows, precision, shard)) for rows in workload.groups)
-    hungriest = 0
+    hungriest: Num = 0
     for _, kernel in model.kernels(Pass(workload, precision, shard)):
         moved = kernel.work.cost.memory
-        hungriest = max(hungriest, cast(int, moved.get("activations", 0)) + cast(int, moved.get("output", 0)))
+        hungriest = maximum(hungriest, moved.get("activations", 0) + moved.get("output", 0))
     weights = cast(int, model.weight_bytes(precision, shard, workload.images is not None))
-    return Memory(weights, cache, hungriest, capacity)
+    return Memory(weights, cache, cast(int, hungriest), capacity)
 
 
 def memory(ledger: Ledger) -> Memory:
@@ -94,7 +95,8 @@ def _largest(held: Callable[[int], int], capacity: int) -> int | None:
     while high - low > 1:
         # Where the line between the ends crosses the capacity; half way where it keeps missing.
         line = low + (high - low) * (capacity - ends[0]) // (ends[1] - ends[0])
-        at = min(max(line if step % 3 else (low + high) // 2, low + 1), high - 1)
+        # A buffer that ranks share may be a fraction of a byte: what is looked for is a whole number still.
+        at = int(min(max(line if step % 3 else (low + high) // 2, low + 1), high - 1))
         total = held(at)
         if total <= capacity:
             low, ends = at, (total, ends[1])

@@ -139,6 +139,22 @@ def load_model(name: str | os.PathLike[str] | Mapping[str, Any], change: Mapping
     return replace(changed, assumptions=(*notes, *changed.assumptions))
 
 
+_HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]{0,95}(/[A-Za-z0-9][\w.-]{0,95})?", re.ASCII)
+
+
+def model_by_name(name: str) -> Model:
+    """The built-in or Hub model of that name, never a file: for names that come from afar. Raises UnknownName."""
+    if not _HUB_ID.fullmatch(name) or ".." in name:
+        raise UnknownName(f"{shown(name)} is no name of a model. Name a built-in one or a Hub id, as owner/name.")
+    found = _by_name(name)
+    return found if isinstance(found, Model) else configs.read(*found)
+
+
+def model_from_text(text: str, name: str) -> Model:
+    """The model of the text of a config.json; raises ConfigError."""
+    return configs.read(configs.parse(text, "config.json"), name, "config.json")
+
+
 def _find_model(name: str | os.PathLike[str] | Mapping[str, Any]) -> Found | Model:
     """A config.json by name, or a model that has none."""
     if isinstance(name, Mapping):
@@ -147,16 +163,21 @@ def _find_model(name: str | os.PathLike[str] | Mapping[str, Any]) -> Found | Mod
     path = Path(text)
     if text and exists(path):
         return _from_path(path)
+    if text.endswith(".json") or text.count("/") > 1 or text.startswith((".", "/", "~")):
+        raise UnknownName(
+            f"There is no file {printable(text)}. Name a config.json, its folder, or a model (roofline models)."
+        )
+    return _by_name(text)
+
+
+def _by_name(text: str) -> Found | Model:
+    """A model that is built in or on the Hub: no path is looked at."""
     found = _built_in_id(text.strip().lower())
     if found is not None:
         return _built_in_model(found)
     bulk = re.fullmatch(r"(\d{1,6}(?:\.\d{1,6})?)b", text.strip().lower())
     if bulk:
         return _bulk(text.strip(), int(float(bulk[1]) * GIGA))
-    if text.endswith(".json") or text.count("/") > 1 or text.startswith((".", "/", "~")):
-        raise UnknownName(
-            f"There is no file {printable(text)}. Name a config.json, its folder, or a model (roofline models)."
-        )
     if text.count("/") == 1 and all(text.split("/")):
         from roofline import hub  # brings logging and threads, which no other model needs
 

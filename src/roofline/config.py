@@ -396,8 +396,11 @@ def _defaults() -> Mapping[str, Any]:
 
 def load(path: Path, where: str | None = None) -> Mapping[str, Any]:
     """The object in a JSON file, called `where` in messages; raises ConfigError or UnknownName."""
-    name = where or printable(path)
-    text = read_text(path, LARGEST_FILE, ConfigError, EXPECTED)
+    return parse(read_text(path, LARGEST_FILE, ConfigError, EXPECTED), where or printable(path))
+
+
+def parse(text: str, name: str) -> Mapping[str, Any]:
+    """The object in a JSON text, called `name` in messages; raises ConfigError."""
     try:
         parsed = json.loads(text)
     except json.JSONDecodeError as error:

@@ -9,6 +9,7 @@ from os import PathLike
 from typing import Self
 
 from roofline.errors import BadValue, UnknownName, shown
+from roofline.num import Expr
 
 
 def check_shares(*shares: float) -> None:
@@ -188,7 +189,7 @@ class Device(Sheet):
     def __post_init__(self) -> None:
         supplies = {"bandwidth": self.bandwidth, **{f"{rate} peak": value for rate, value in self.peak.items()}}
         for name, value in supplies.items():
-            if not 0 < value < math.inf:
+            if not isinstance(value, Expr) and not 0 < value < math.inf:
                 raise BadValue(f"The {name} of {shown(self.id)} is {shown(value)}. Possible: finite and above zero.")
 
     @staticmethod

@@ -25,7 +25,7 @@ class DType:
 
     def of(self, elements: Num) -> Num:
         """Bytes of that many elements without block scales (activations, vectors) [byte]."""
-        if self.bits % 8 == 0:
+        if self.bits.__class__ is int and self.bits % 8 == 0:
             return elements * (self.bits // 8)
         return ceil_div(elements * self.bits, 8)
 

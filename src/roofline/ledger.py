@@ -6,17 +6,17 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from roofline.assumptions import assumptions
-from roofline.bound import Bound, Point, bound, place
+from roofline.bound import RESOURCES, Bound, Point, bound, place
 from roofline.cost import Cost
 from roofline.device import Device, Topology, check_shares
 from roofline.dtypes import STORED
 from roofline.errors import BadValue, shown
 from roofline.fold import fold
 from roofline.model import Model
-from roofline.num import Num
+from roofline.num import Expr, Num, equal, where
 from roofline.parts.base import Pass
 from roofline.parts.moe import Experts
 from roofline.routing import EVEN, Routing
@@ -140,13 +140,13 @@ class Ledger:
     @cached_property
     def by_resource(self) -> Bound:
         """Seconds of the bound by the resource that sets each kernel's [s]; its `by` is the verdict."""
-        spent: dict[str, Num] = dict.fromkeys(("compute", "memory", "link", "launch"), 0.0)
+        spent: dict[int, Num] = dict.fromkeys(range(len(RESOURCES)), 0.0)
         for point in self.kernels:
-            seconds = point.bound_seconds
-            by = point.bound.by
-            for resource in (by,) if isinstance(by, str) else spent:
-                spent[resource] = spent[resource] + (by == resource) * seconds
-        return Bound.of(spent["compute"], spent["memory"], spent["link"], spent["launch"])
+            seconds, index = point.bound_seconds, point.bound.index
+            for each in (index,) if isinstance(index, int) else spent:
+                spent[each] = spent[each] + where(equal(index, each), seconds, 0.0)
+        named = {resource: spent[each] for each, resource in enumerate(RESOURCES)}
+        return Bound.of(named["compute"], named["memory"], named["link"], named["launch"])
 
     @cached_property
     def assumptions(self) -> tuple[str, ...]:
@@ -204,9 +204,10 @@ def predict(
     model = Model.load(model) if isinstance(model, str) else model
     device = Device.load(device) if isinstance(device, str) else device
     workload = Workload.decode() if workload is None else workload
+    _expect(model, Model)
     precision = Precision(STORED if model.quantised else "bf16") if precision is None else precision
     shard = Shard() if shard is None else shard
-    for given, kind in ((model, Model), (device, Device), (workload, Workload), (precision, Precision), (shard, Shard)):
+    for given, kind in ((device, Device), (workload, Workload), (precision, Precision), (shard, Shard)):
         _expect(given, kind)
     device.rate(precision.compute)
     link = Topology(device, shard.tp).link()
@@ -256,6 +257,8 @@ def _expect(given: object, kind: type) -> None:
 def _shares(efficiency: object) -> Efficiency:
     """The two shares; raises BadValue for anything else."""
     match efficiency:
+        case (Expr() as bandwidth, Expr() as compute):  # traced, as supplies may be
+            return Efficiency(cast(float, bandwidth), cast(float, compute))
         case (int() | float() as bandwidth, int() | float() as compute):
             check_shares(bandwidth, compute)
             return Efficiency(bandwidth, compute)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from roofline.cost import Work
 from roofline.dtypes import DType, dtype
 from roofline.errors import BadValue
-from roofline.num import Num, exact_div
+from roofline.num import Num, exact_div, same
 from roofline.pairs import positions
 from roofline.parts.base import Kernel, Part, Pass
 from roofline.parts.tower import Tower
@@ -258,6 +258,4 @@ def _same(a: Work, b: Work) -> bool:
     """Whether two pieces of work are equal; arrays are where they are the same array."""
     pairs: list[tuple[Num | None, Num | None]] = [(a.dims.get(key), each) for key, each in b.dims.items()]
     pairs.append((a.cost.memory.get("weights"), b.cost.memory.get("weights")))
-    plain = (int, float, type(None))
-    equal = (x is y or (isinstance(x, plain) and isinstance(y, plain) and x == y) for x, y in pairs)
-    return a.op == b.op and len(a.dims) == len(b.dims) and all(equal)
+    return a.op == b.op and len(a.dims) == len(b.dims) and all(same(x, y) for x, y in pairs)

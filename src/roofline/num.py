@@ -7,7 +7,7 @@ exact integer, a sweep over a million settings, and the formula itself as text.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 if TYPE_CHECKING:
     import numpy as np
@@ -61,7 +61,7 @@ def maximum(a: Num, b: Num) -> Num:
     if a.__class__ in _PLAIN and b.__class__ in _PLAIN:
         return a if a >= b else b  # pyright: ignore
     if isinstance(a, Expr) or isinstance(b, Expr):
-        return Expr.of("max", a, b)
+        return _node("max", a, b)
     import numpy as np
 
     return np.maximum(a, b)
@@ -72,7 +72,7 @@ def minimum(a: Num, b: Num) -> Num:
     if a.__class__ in _PLAIN and b.__class__ in _PLAIN:
         return a if a <= b else b  # pyright: ignore
     if isinstance(a, Expr) or isinstance(b, Expr):
-        return Expr.of("min", a, b)
+        return _node("min", a, b)
     import numpy as np
 
     return np.minimum(a, b)
@@ -83,7 +83,7 @@ def where(condition: Cond, a: Num, b: Num) -> Num:
     if condition.__class__ is bool:
         return a if condition else b
     if isinstance(condition, Expr) or isinstance(a, Expr) or isinstance(b, Expr):
-        return Expr.of("where", condition, a, b)
+        return _node("where", condition, a, b)
     import numpy as np
 
     return np.where(condition, a, b)
@@ -92,8 +92,30 @@ def where(condition: Cond, a: Num, b: Num) -> Num:
 def ceil_div(a: Num, b: Num) -> Num:
     """a / b rounded up to a whole number; exact for ints."""
     if isinstance(a, Expr) or isinstance(b, Expr):
-        return Expr.of("ceil_div", a, b)
+        return _node("ceil_div", a, b)
     return -(-a // b)
+
+
+def equal(a: Num, b: Num) -> Cond:
+    """Whether two numbers are equal, element by element."""
+    return _node("==", a, b) if isinstance(a, Expr) or isinstance(b, Expr) else a == b
+
+
+def same(a: Num | None, b: Num | None) -> bool:
+    """Whether two numbers are one and the same: equal plain numbers, one array, formulas of one shape."""
+    if isinstance(a, Expr) and isinstance(b, Expr):
+        return a is b or (a.op == b.op and len(a.args) == len(b.args) and all(map(_alike, a.args, b.args)))
+    plain = (int, float, type(None))
+    return a is b or (isinstance(a, plain) and isinstance(b, plain) and a == b)
+
+
+def _alike(a: Any, b: Any) -> bool:
+    return same(a, b) if not isinstance(a, str) else a == b
+
+
+def zero(value: object) -> bool:
+    """Whether a number is a plain zero; no array and no traced number is."""
+    return value.__class__ in _PLAIN and value == 0
 
 
 def exact_div(a: Num, b: Num) -> Num:
@@ -106,7 +128,7 @@ def exact_div(a: Num, b: Num) -> Num:
 def power(base: Num, exponent: Num) -> Num:
     """`base` to the power of `exponent`; a float, but for two ints."""
     if isinstance(base, Expr) or isinstance(exponent, Expr):
-        return Expr.of("power", base, exponent)
+        return _node("power", base, exponent)
     return base**exponent
 
 
@@ -116,6 +138,7 @@ _INFIX: Mapping[str, tuple[int, Callable[[Any, Any], Any]]] = {
     "<=": (_COMPARED, lambda a, b: a <= b),
     ">": (_COMPARED, lambda a, b: a > b),
     ">=": (_COMPARED, lambda a, b: a >= b),
+    "==": (_COMPARED, equal),
     "+": (2, lambda a, b: a + b),
     "-": (2, lambda a, b: a - b),
     "*": (3, lambda a, b: a * b),
@@ -138,6 +161,7 @@ class Expr:
     """
 
     __slots__ = ("args", "op")
+    folds: ClassVar[bool] = True
     __array_ufunc__ = None  # `array * expr` is left to Expr, as `expr * array` is
 
     def __init__(self, op: str, args: tuple[Any, ...]) -> None:
@@ -152,7 +176,7 @@ class Expr:
     @classmethod
     def of(cls, op: str, *args: object) -> Expr:
         """The node `op` over its arguments; plain numbers become constants."""
-        return cls(op, tuple(each if isinstance(each, Expr) else cls("const", (each,)) for each in args))
+        return cls(op, tuple([each if isinstance(each, Expr) else cls("const", (each,)) for each in args]))
 
     def evaluate(self, **values: Num) -> Num:
         """The number that the formula gives for these values of its variables."""
@@ -209,61 +233,78 @@ class Expr:
     def _is(self, value: int) -> bool:
         return self.op == "const" and self.args[0].__class__ in _PLAIN and self.args[0] == value
 
+    def _folded(self, value: int, other: object) -> bool:
+        """Whether `other` is this neutral number, and is folded away."""
+        if not self.folds:
+            return False
+        return other._is(value) if isinstance(other, Expr) else other.__class__ in _PLAIN and other == value
+
+    def _lift(self, value: Num) -> Expr:
+        return value if isinstance(value, Expr) else self.__class__("const", (value,))
+
     def __add__(self, other: Num) -> Expr:
-        return self if _zero(other) else _lift(other) if self._is(0) else Expr.of("+", self, other)
+        if self._folded(0, other):
+            return self
+        return self._lift(other) if self._folded(0, self) else self.of("+", self, other)
 
     def __radd__(self, other: Num) -> Expr:
-        return _lift(other).__add__(self)
+        return self._lift(other).__add__(self)
 
     def __sub__(self, other: Num) -> Expr:
-        return self if _zero(other) else Expr.of("-", self, other)
+        return self if self._folded(0, other) else self.of("-", self, other)
 
     def __rsub__(self, other: Num) -> Expr:
-        return _lift(other).__sub__(self)
+        return self._lift(other).__sub__(self)
 
     def __mul__(self, other: Num) -> Expr:
-        if _zero(other) or self._is(0):
-            return Expr("const", (0,))
-        return self if _one(other) else _lift(other) if self._is(1) else Expr.of("*", self, other)
+        if self._folded(0, other) or self._folded(0, self):
+            return self._lift(0)
+        if self._folded(1, other):
+            return self
+        return self._lift(other) if self._folded(1, self) else self.of("*", self, other)
 
     def __rmul__(self, other: Num) -> Expr:
-        return _lift(other).__mul__(self)
+        return self._lift(other).__mul__(self)
 
     def __truediv__(self, other: Num) -> Expr:
-        return self if _one(other) else Expr.of("/", self, other)
+        return self if self._folded(1, other) else self.of("/", self, other)
 
     def __rtruediv__(self, other: Num) -> Expr:
-        return _lift(other).__truediv__(self)
+        return self._lift(other).__truediv__(self)
 
     def __floordiv__(self, other: Num) -> Expr:
-        return Expr.of("//", self, other)
+        return self.of("//", self, other)
 
     def __rfloordiv__(self, other: Num) -> Expr:
-        return _lift(other).__floordiv__(self)
+        return self._lift(other).__floordiv__(self)
 
     def __neg__(self) -> Expr:
-        return Expr.of("-", 0, self)
+        return self.of("-", 0, self)
 
     def __lt__(self, other: Num) -> Expr:
-        return Expr.of("<", self, other)
+        return self.of("<", self, other)
 
     def __le__(self, other: Num) -> Expr:
-        return Expr.of("<=", self, other)
+        return self.of("<=", self, other)
 
     def __gt__(self, other: Num) -> Expr:
-        return Expr.of(">", self, other)
+        return self.of(">", self, other)
 
     def __ge__(self, other: Num) -> Expr:
-        return Expr.of(">=", self, other)
+        return self.of(">=", self, other)
+
+
+class Whole(Expr):
+    """A traced number that keeps its zeros and ones: formulas of one kind have one shape, whatever their sizes."""
+
+    __slots__ = ()
+    folds = False
+
+
+def _node(op: str, *args: object) -> Expr:
+    """A node of the kind of its traced argument."""
+    return next(each for each in args if isinstance(each, Expr)).of(op, *args)
 
 
 def _lift(value: Num) -> Expr:
     return value if isinstance(value, Expr) else Expr("const", (value,))
-
-
-def _zero(value: object) -> bool:
-    return value._is(0) if isinstance(value, Expr) else value.__class__ in _PLAIN and value == 0  # pyright: ignore[reportPrivateUsage]
-
-
-def _one(value: object) -> bool:
-    return value._is(1) if isinstance(value, Expr) else value.__class__ in _PLAIN and value == 1  # pyright: ignore[reportPrivateUsage]

@@ -36,7 +36,7 @@ class Rows:
     @property
     def logits(self) -> Num:
         """Rows through the output head."""
-        return self.tokens if self.all_logits else self.sequences
+        return where(self.all_logits, self.tokens, self.sequences)
 
     @property
     def behind(self) -> Num:

@@ -71,25 +71,41 @@ def figure(chart: Chart, caption: str = "") -> Figure:
     return Figure(Markup(light), Markup(dark), Markup(live), caption)
 
 
-def policy(scripts: Sequence[str]) -> str:
+def policy(scripts: Sequence[str], own_forms: bool = False) -> str:
     """A Content-Security-Policy under which these scripts run and nothing else, and nothing is fetched."""
+    form = "'self'" if own_forms else "'none'"
     hashes = " ".join(f"'sha256-{base64.b64encode(sha256(each.encode()).digest()).decode()}'" for each in scripts)
     allowed = f"script-src {hashes}; " if scripts else ""
-    return f"default-src 'none'; {allowed}style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
+    return f"default-src 'none'; {allowed}style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action {form}"
 
 
-def page(template: str, title: str, live: bool, values: Mapping[str, Any]) -> str:
-    """A template as a whole page; with scripts where any of its figures is live."""
+def scripts_for(live: bool) -> list[str]:
+    """What draws figures where any of them is live."""
+    return [render.javascript(), asset("live.js")] if live else []
+
+
+def page(
+    template: str,
+    title: str,
+    scripts: Sequence[str],
+    values: Mapping[str, Any],
+    sheets: Sequence[str] = ("style.css",),
+    packed: Sequence[str] = (),
+    own_forms: bool = False,
+) -> str:
+    """A template as a whole page, in which these scripts run, and those that it holds packed, and no other.
+
+    `own_forms`: its forms may be sent to where it comes from.
+    """
     from markupsafe import Markup
 
-    scripts = [render.javascript(), asset("live.js")] if live else []
     return (
         _environment()
         .get_template(template)
         .render(
             title=title,
-            policy=Markup(policy(scripts)),
-            style=Markup(asset("style.css")),
+            policy=Markup(policy([*scripts, *packed], own_forms)),
+            style=Markup("".join(map(asset, sheets))),
             scripts=[Markup(each) for each in scripts],
             **values,
         )
@@ -105,4 +121,4 @@ def fragment(template: str, chart: Chart, values: Mapping[str, Any]) -> str:
 
 def chart_page(chart: Chart) -> str:
     """One chart as a page."""
-    return page("chart.html", chart.title, True, {"charts": [figure(chart)]})
+    return page("chart.html", chart.title, scripts_for(True), {"charts": [figure(chart)]})

@@ -15,7 +15,7 @@ from roofline.catalogue import source_titles
 from roofline.ledger import Ledger
 from roofline.show import charts, words
 from roofline.show.chart import Chart
-from roofline.show.page import figure, page
+from roofline.show.page import figure, page, scripts_for
 from roofline.show.record import used
 from roofline.units import column, gib, percent, scale, si, significant
 from roofline.verdicts import verdict
@@ -110,7 +110,9 @@ class Report:
             for each in self.sections
         ]
         live = any(each.charts for each in self.sections)
-        return page("report.html", f"{self.title} - roofline", live, {"report": self, "sections": sections})
+        return page(
+            "report.html", f"{self.title} - roofline", scripts_for(live), {"report": self, "sections": sections}
+        )
 
 
 def ledger_report(ledger: Ledger, command: str = "") -> Report:

@@ -1,0 +1,480 @@
+// The page itself: controls, readouts, tables, the walk through, and the address that holds the whole setting.
+(async () => {
+  const read = (id) => JSON.parse(document.getElementById(`page-${id}`).textContent);
+  const data = read("data"), guide = read("guide");
+  const engine = rooflineEngine(data, rooflineArithmetic);
+  const { significant, percent, count, si, gib, scale, column, intensity, share, many } = engine.text;
+  const { GIB, GIGA, TERA } = data.units;
+  const $ = (id) => document.getElementById(id);
+  const make = (tag, text, attributes = {}) => {
+    const node = document.createElement(tag);
+    if (text !== undefined) node.textContent = text;
+    for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
+    return node;
+  };
+
+  // --- The setting -----------------------------------------------------------------------------------------------
+
+  const first = Object.keys(data.models)[0];
+  const DEFAULTS = {
+    model: first, device: data.devices[data.device] ? data.device : Object.keys(data.devices)[0], against: "",
+    phase: "decode", sequences: 1, new: 2048, context: 8192, tp: 1,
+    weights: "bf16", kv: "bf16", activations: "bf16", compute: "bf16",
+    times: "bound", eb: 80, ec: 75, fused: false,
+    bandwidth: null, peak: null, capacity: null, link: null, arithmetic: false, step: 0,
+  };
+  const PHASE_CONTEXT = { decode: 8192, prefill: 0 };
+  const HELD = { bandwidth: GIGA, peak: TERA, capacity: GIB, link: GIGA }; // what a figure's field is written in
+  const octaves = (most, parts) => {
+    const found = new Set();
+    for (let i = 0; i <= Math.log2(most) * parts; i += 1) found.add(Math.round(2 ** (i / parts)));
+    return [...found];
+  };
+  const whole = (least, most) => Array.from({ length: most - least + 1 }, (_, i) => least + i);
+  const STOPS = {
+    sequences: octaves(4096, 8), new: octaves(131072, 4), context: [0, ...octaves(1048576, 4)],
+    tp: [1, 2, 4, 8, 16, 32, 64], eb: whole(1, 100), ec: whole(1, 100),
+  };
+  const LIMITS = { sequences: [1, 4096], new: [1, 131072], context: [0, 1048576], eb: [1, 100], ec: [1, 100] };
+  let state = { ...DEFAULTS };
+
+  const ranksFor = (setting) => {
+    const passes = data.models[setting.model].passes, known = engine.deviceOf(setting);
+    const allowed = known.ranks.filter((n) => `${n}${setting.phase[0]}` in passes);
+    return allowed.length ? allowed : [1];
+  };
+  // A setting that can be: what is unknown or out of range becomes what is nearest to it.
+  const possible = (setting) => {
+    const good = { ...setting };
+    const known = (key, options) => { if (!options.includes(good[key])) good[key] = options.includes(DEFAULTS[key]) ? DEFAULTS[key] : options[0]; };
+    known("model", Object.keys(data.models));
+    known("device", Object.keys(data.devices));
+    if (good.against && !(good.against in data.devices)) good.against = "";
+    known("phase", ["decode", "prefill"]);
+    known("times", ["bound", "derated"]);
+    for (const [key, [least, most]] of Object.entries(LIMITS)) {
+      good[key] = Math.min(most, Math.max(least, Math.round(Number.isFinite(good[key]) ? good[key] : DEFAULTS[key])));
+    }
+    known("weights", Object.keys(data.formats));
+    known("kv", data.kv);
+    known("activations", data.activations);
+    known("compute", data.devices[good.device].rates);
+    for (const key of Object.keys(HELD)) if (!(good[key] > 0 && Number.isFinite(good[key]))) good[key] = null;
+    const ranks = ranksFor(good);
+    if (!ranks.includes(good.tp)) good.tp = ranks.filter((n) => n <= good.tp).at(-1) ?? ranks[0];
+    good.step = guide.steps[good.step - 1] ? good.step : 0;
+    return good;
+  };
+
+  const fromHash = () => {
+    const found = { ...DEFAULTS };
+    for (const [key, text] of new URLSearchParams(location.hash.slice(1))) {
+      if (!(key in DEFAULTS)) continue;
+      const kind = typeof DEFAULTS[key];
+      found[key] = kind === "boolean" ? text === "1" : kind === "number" || key in HELD ? Number(text) : text;
+    }
+    return possible(found);
+  };
+  const toHash = () => {
+    const words = new URLSearchParams();
+    for (const [key, value] of Object.entries(state)) {
+      if (value !== DEFAULTS[key] || key === "model" || key === "device") words.set(key, value === true ? "1" : value);
+    }
+    return `#${words}`;
+  };
+
+  // --- Controls --------------------------------------------------------------------------------------------------
+
+  const options = (id, entries) => {
+    const place = $(id);
+    const group = new Map();
+    for (const [value, text, of] of entries) {
+      const option = make("option", text, { value });
+      if (!of) { place.append(option); continue; }
+      if (!group.has(of)) { group.set(of, make("optgroup", undefined, { label: of })); place.append(group.get(of)); }
+      group.get(of).append(option);
+    }
+  };
+  const plain = (names) => names.map((name) => [name, name]);
+  options("model", Object.entries(data.models).map(([id, each]) => [id, each.name]));
+  const listed = Object.entries(data.devices).map(([id, each]) => [id, each.name, each.vendor || "others"]);
+  options("device", listed);
+  options("against", [["", "nothing"], ...listed]);
+  options("weights", plain(Object.keys(data.formats)));
+  options("kv", plain(data.kv));
+  options("activations", plain(data.activations));
+
+  const setCompute = (() => {
+    let shown = "";
+    return () => {
+      const rates = data.devices[state.device].rates;
+      if (shown !== rates.join()) { $("compute").replaceChildren(); options("compute", plain(rates)); shown = rates.join(); }
+    };
+  })();
+  const stopsOf = (key) => (key === "tp" ? ranksFor(state) : STOPS[key]);
+  const nearest = (stops, value) => stops.reduce((best, each, i) => (Math.abs(each - value) < Math.abs(stops[best] - value) ? i : best), 0);
+  const writeControls = () => {
+    setCompute();
+    for (const key of ["model", "device", "against", "weights", "kv", "activations", "compute"]) $(key).value = state[key];
+    $(`phase-${state.phase}`).checked = true;
+    $(`times-${state.times}`).checked = true;
+    $("fused").checked = state.fused;
+    $("arithmetic").checked = state.arithmetic;
+    for (const key of Object.keys(STOPS)) {
+      const stops = stopsOf(key), range = $(`${key}-range`), field = $(key);
+      range.max = stops.length - 1;
+      range.value = nearest(stops, state[key]);
+      range.setAttribute("aria-valuetext", count(state[key]));
+      range.disabled = stops.length === 1;
+      if (document.activeElement !== field || Number(field.value) !== state[key]) field.value = state[key];
+    }
+    const listed = data.devices[state.device];
+    const known = { bandwidth: listed.bandwidth, peak: listed.peak[state.compute], capacity: listed.capacity, link: listed.link?.[1] };
+    for (const [key, unit] of Object.entries(HELD)) {
+      const field = $(key), value = state[key] ?? known[key];
+      if (document.activeElement !== field) field.value = value == null ? "" : Number((value / unit).toPrecision(6));
+      field.disabled = known[key] == null && key === "link";
+    }
+    if (Object.keys(HELD).some((key) => state[key] != null)) $("hypothetical").open = true;
+    document.querySelector('[data-for="new"]').hidden = state.phase === "decode";
+    for (const key of ["eb", "ec"]) document.querySelector(`[data-for="${key}"]`).hidden = state.times === "bound";
+    document.querySelector('[data-for="context"] label').textContent = state.phase === "decode" ? "Context" : "Cached before";
+    $("tokens-in-pass").textContent = `${many(engine.tokensOf(state), "token")} in the pass`;
+  };
+
+  const change = (changes, { keepStep = false } = {}) => {
+    state = possible({ ...state, ...changes, ...(keepStep ? {} : { step: state.step }) });
+    schedule();
+  };
+  const figures = { bandwidth: null, peak: null, capacity: null, link: null };
+  $("controls").addEventListener("input", ({ target }) => {
+    const { id, value } = target;
+    if (id.endsWith("-range")) {
+      const key = id.slice(0, -"-range".length);
+      change({ [key]: stopsOf(key)[Number(value)] });
+    } else if (id in STOPS) {
+      if (value !== "" && Number.isFinite(Number(value))) change({ [id]: Number(value) });
+    } else if (id in HELD) {
+      change({ [id]: value === "" ? null : Number(value) * HELD[id] });
+    } else if (target.name === "phase") {
+      const moved = state.context === PHASE_CONTEXT[state.phase] ? { context: PHASE_CONTEXT[value] } : {};
+      change({ phase: value, ...moved });
+    } else if (target.name === "times") change({ times: value });
+    else if (id === "fused") change({ fused: target.checked });
+    else change({ [id]: value, ...(id === "device" ? figures : id === "compute" ? { peak: null } : {}) });
+  });
+  $("controls").addEventListener("change", writeAll);
+  $("controls").addEventListener("submit", (event) => event.preventDefault());
+  $("as-listed").addEventListener("click", () => change(figures));
+  $("arithmetic").addEventListener("change", ({ target }) => change({ arithmetic: target.checked }));
+  function writeAll() { writeControls(); }
+
+  // --- The answer ------------------------------------------------------------------------------------------------
+
+  let answer, beside, held;
+  const against = () => (state.against && data.devices[state.against].peak[state.compute]
+    ? engine.evaluate({ ...state, device: state.against, against: "", ...figures }) : null);
+  const set = (node, text) => { if (node.textContent !== text) node.textContent = text; };
+
+  const readoutsOf = ({ total, device, setting, ridge }) => [
+    ["tokens_per_second", "tokens/s", total.tokens_per_second, significant(total.tokens_per_second, 4),
+      setting.times === "bound" ? "at the bound" : `at ${setting.eb} % bandwidth, ${setting.ec} % peak`],
+    ["seconds", "a pass", total.seconds, si(total.seconds, "s"), `floor ${si(total.floor_seconds, "s")}`],
+    ["intensity", "intensity", total.intensity, `${significant(total.intensity)} FLOP/byte`, `ridge ${significant(ridge)}`],
+    ["of_peak", "of peak", total.of_peak, percent(total.of_peak), `of ${si(device.peak[setting.compute], "FLOP/s")} ${setting.compute}, dense`],
+    ["bytes", "bytes moved", total.bytes, gib(total.bytes), `for ${si(total.flops, "FLOP")}`],
+  ];
+  const writeReadouts = () => {
+    const place = $("readouts"), rows = readoutsOf(answer);
+    const fit = held.fits == null ? "unknown" : held.fits ? "fits" : "does not fit";
+    rows.push(["total_bytes", "memory", held.total_bytes, gib(held.total_bytes),
+      held.capacity_bytes == null ? "capacity unknown" : `of ${gib(held.capacity_bytes)}: ${fit}`]);
+    const other = beside ? readoutsOf(beside) : [];
+    rows.forEach(([key, name, value, text, meaning], i) => {
+      let box = place.children[i];
+      if (!box) {
+        box = make("div");
+        box.append(make("dt", name), make("dd", "", { id: `out-${key}` }), make("dd"), make("dd", "", { class: "beside" }));
+        place.append(box);
+      }
+      const [, dd, meant, against] = box.children;
+      set(dd, text);
+      dd.dataset.value = value;
+      set(meant, meaning);
+      meant.classList.toggle("bad", key === "total_bytes" && held.fits === false);
+      const shown = other[i] ? `${other[i][3]} on ${beside.setting.device}` : "";
+      set(against, shown);
+      against.hidden = !shown;
+    });
+  };
+
+  const warnings = () => {
+    const said = [...answer.device.assumptions, ...data.models[state.model].assumptions];
+    const reached = state.phase === "prefill" ? state.context + state.new : state.context;
+    const most = data.models[state.model].positions;
+    if (most && reached > most) said.push(`${count(reached)} positions are past the ${count(most)} that the model's config names`);
+    if (answer.device.changed) said.push(`${state.device} with figures of your own: a hypothetical device`);
+    if (state.against && !beside) said.push(`${data.devices[state.against].name} has no known ${state.compute} peak to compare with`);
+    return said;
+  };
+  const assumptions = () => {
+    const said = ["Bytes are ideal, each operand once; attention is tiled, reads K and V once and appends the new ones"];
+    said.push(state.times === "bound"
+      ? "Times are bounds: kernels one after another at the datasheet's peak or bandwidth; overlapping kernels can beat the sum, not the floor"
+      : `Derated times take ${state.eb} % of the bandwidth and ${state.ec} % of every peak; bounds, roofs and verdict are undiscounted; links are whole`);
+    const bits = data.formats[state.weights].bits;
+    if (bits < 16 && ["bf16", "fp16", "tf32"].includes(state.compute)) said.push(`${state.weights} weights shrink bytes, not arithmetic, which stays ${state.compute}; unpacking them is not charged`);
+    if (state.tp > 1) said.push(`FLOPs, bytes, times and memory are of one of ${state.tp} ranks, tokens/s of all together; all-reduces are rings and not overlapped`);
+    if (!answer.device.peak["fp32-vector"]) said.push(`The fp32-vector peak of ${state.device} is unknown: small kernels are bounded by memory alone`);
+    said.push("Memory is weights, cache and the hungriest kernel's activations; a runtime keeps some more for itself");
+    return said;
+  };
+
+  // The formula of a kernel in its dims, with its numbers.
+  const sumsOf = (kernel) => {
+    const formula = data.formulas[`${kernel.op} ${Object.keys(kernel.dims).join(" ")}`]?.[state.phase] ?? "";
+    const put = formula.replace(/[a-z_]+/g, (name) => (name in kernel.dims ? count(kernel.dims[name]) : name));
+    const signs = (text) => text.replaceAll("*", "×");
+    const once = kernel.count > 1 ? `${kernel.count} × ` : "";
+    const parts = [];
+    if (formula && formula !== "0") parts.push(`${signs(formula)} = ${once}(${signs(put)}) = ${si(kernel.flops, "FLOP")}`);
+    const rest = kernel.bytes - kernel.weight_bytes - kernel.kv_bytes;
+    const bytes = [["weights", kernel.weight_bytes], ["KV", kernel.kv_bytes], ["rest", rest]].filter(([, n]) => n > 0);
+    parts.push(`${bytes.map(([role, n]) => `${role} ${si(n, "B")}`).join(" + ")} = ${si(kernel.bytes, "B")}`);
+    const times = [["compute", kernel.compute_seconds], ["memory", kernel.memory_seconds], ["link", kernel.link_seconds]].filter(([, t]) => t > 0);
+    parts.push(`${once}max(${times.map(([name, t]) => `${name} ${si(t, "s")}`).join(", ")}) = ${si(kernel.bound_seconds, "s")}`);
+    return parts.join("\n");
+  };
+
+  const fill = (body, rows) => {
+    while (body.rows.length > rows.length) body.deleteRow(-1);
+    rows.forEach((cells, i) => {
+      const row = body.rows[i] ?? body.insertRow();
+      while (row.cells.length > cells.length) row.deleteCell(-1);
+      cells.forEach(([text, kind], j) => {
+        const cell = row.cells[j] ?? row.insertCell();
+        set(cell, text);
+        if (cell.className !== kind) cell.className = kind;
+      });
+    });
+  };
+  const writeKernels = () => {
+    const { kernels, total } = answer, derated = state.times === "derated";
+    const [flopSize, flopUnit] = scale(total.flops, "FLOP"), [byteSize, byteUnit] = scale(total.bytes, "B");
+    const [timeSize, timeUnit] = scale(total.seconds, "s");
+    const columnOf = (field, size) => column([...kernels.map((each) => each[field]), total[field]], size, 5);
+    const flops = columnOf("flops", flopSize), bytes = columnOf("bytes", byteSize);
+    const bounds = columnOf("bound_seconds", timeSize), times = columnOf("seconds", timeSize);
+    const heads = [["kernel", "name"], ["calls", ""], [flopUnit, ""], [byteUnit, ""], ["FLOP/byte", ""], ["bound by", "text"],
+      [`bound ${timeUnit}`, ""], ...(derated ? [[`derated ${timeUnit}`, ""]] : []), ["share", ""]];
+    const head = $("kernels").tHead, titles = JSON.stringify(heads);
+    if (head.dataset.titles !== titles) {
+      head.dataset.titles = titles;
+      const row = make("tr");
+      for (const [title, kind] of heads) row.append(make("th", title, { scope: "col", class: kind ? "text" : "" }));
+      head.replaceChildren(row);
+    }
+    const line = (each, i, name) => [[name, "text name"], [each.count === undefined ? "" : count(each.count), ""], [flops[i], ""], [bytes[i], ""],
+      [intensity(each.flops / each.bytes), ""], [each.bound, "text"], [bounds[i], ""], ...(derated ? [[times[i], ""]] : []),
+      [share(each.seconds / total.seconds), ""]];
+    const most = kernels.reduce((best, each, i) => (each.seconds > kernels[best].seconds ? i : best), 0);
+    const rows = kernels.flatMap((each, i) => {
+      const own = [line(each, i, each.name), i === most ? "strong" : ""];
+      return state.arithmetic ? [own, [[[sumsOf(each), "sum"]], "sums"]] : [own];
+    });
+    rows.push([line(total, kernels.length, "the pass"), "total"]);
+    fill($("kernels").tBodies[0], rows.map(([cells]) => cells));
+    [...$("kernels").tBodies[0].rows].forEach((row, i) => {
+      const kind = rows[i][1];
+      if (row.className !== kind) row.className = kind;
+      row.cells[0].colSpan = kind === "sums" ? heads.length : 1;
+    });
+  };
+
+  const writeMemory = () => {
+    const parts = [["weights", held.weight_bytes, "weights"], ["kv", held.kv_bytes, "KV cache"], ["activations", held.activation_bytes, "activations"]];
+    const whole = Math.max(held.capacity_bytes ?? 0, held.total_bytes);
+    const bar = $("memory-bar");
+    parts.forEach(([kind, bytes], i) => {
+      const piece = bar.children[i] ?? bar.appendChild(make("i", undefined, { class: kind }));
+      piece.style.width = `${(100 * bytes) / whole}%`;
+    });
+    const [fits, largest] = engine.fitTexts(answer, held);
+    bar.setAttribute("aria-label", `${parts.map(([, bytes, name]) => `${name} ${gib(bytes)}`).join(", ")}. ${fits}`);
+    const place = $("fits");
+    if (!place.children.length) {
+      for (const [kind] of parts) { const span = make("span"); span.append(make("i", undefined, { class: `key ${kind}` }), document.createTextNode("")); place.append(span); }
+      place.append(make("span", ""));
+    }
+    parts.forEach(([, bytes, name], i) => { place.children[i].lastChild.data = `${name} ${gib(bytes)}`; });
+    set(place.children[3], fits);
+    place.children[3].className = held.fits === false ? "bad" : "";
+    set($("largest"), largest ?? "");
+  };
+
+  // Turns are looked for while nothing else happens, a slice of the search at a time.
+  const AXES = { sequences: "sequences", new: "new tokens", context: "context" };
+  let search = 0;
+  const lookForTurns = () => {
+    const own = (search += 1), setting = { ...state };
+    const axes = setting.phase === "decode" ? ["sequences", "context"] : ["new"];
+    const rows = [];
+    $("turns").setAttribute("aria-busy", "true");
+    const walk = (axis, steps) => {
+      if (own !== search) return;
+      const until = performance.now() + 6;
+      let found = null;
+      while (!found && performance.now() < until) found = steps.next().value;
+      if (!found) { setTimeout(walk, 0, axis, steps); return; }
+      for (const { name, held: label, turns } of found) {
+        const said = turns.length
+          ? turns.map((each) => `${each.before} to ${each.after} at ${count(each.value)}`).join("; ")
+          : `${label} throughout`;
+        rows.push([[name, "text name"], [AXES[axis], "text"], [said, "text"]]);
+      }
+      if (axes.length) { const next = axes.shift(); setTimeout(walk, 0, next, engine.crossovers(setting, next)); return; }
+      fill($("turns").tBodies[0], rows);
+      $("turns").removeAttribute("aria-busy");
+    };
+    const start = axes.shift();
+    walk(start, engine.crossovers(setting, start));
+  };
+
+  // --- The walk through ------------------------------------------------------------------------------------------
+
+  const stepSetting = (changes) => {
+    const { peak_times: times, ...rest } = changes;
+    const setting = { ...DEFAULTS, ...guide.start, ...rest };
+    if (times) setting.peak = times * data.devices[setting.device].peak[setting.compute];
+    return possible(setting);
+  };
+  const stepWords = (step) => {
+    const told = (setting) => {
+      const found = engine.evaluate(setting), { total } = found;
+      const attention = found.kernels.filter((each) => data.subjects[each.op] === data.attention).reduce((all, each) => all + each.share, 0);
+      return { rate: total.tokens_per_second, top: found.device.peak[setting.compute], words: {
+        tokens: significant(total.tokens_per_second, 4), bytes: gib(total.bytes), flops: si(total.flops, "FLOP"),
+        intensity: significant(total.intensity), ridge: significant(found.ridge), of_peak: percent(total.of_peak), attention: percent(attention),
+      } };
+    };
+    const own = told(stepSetting(step.set)), words = { ...own.words };
+    for (const [name, changes] of Object.entries(step.beside)) {
+      const other = told(stepSetting(changes));
+      for (const [key, value] of Object.entries(other.words)) words[`${name}.${key}`] = value;
+      words[`gain.${name}`] = percent(own.rate / other.rate - 1);
+      words[`times.${name}`] = significant(own.rate / other.rate);
+      words[`peaks.${name}`] = significant(own.top / other.top);
+    }
+    return step.text.replace(/\{([a-z_.0-9]+)\}/g, (_, key) => words[key]);
+  };
+  const writeGuide = () => {
+    $("guide").hidden = !state.step;
+    $("walk").hidden = !guide.steps.length;
+    if (!state.step) return;
+    const step = guide.steps[state.step - 1];
+    set($("guide-place"), `Step ${state.step} of ${guide.steps.length}`);
+    set($("guide-title"), step.title);
+    set($("guide-text"), stepWords(step));
+    $("guide-back").disabled = state.step === 1;
+    $("guide-next").disabled = state.step === guide.steps.length;
+  };
+  const go = (number) => {
+    state = { ...stepSetting(guide.steps[number - 1].set), arithmetic: state.arithmetic, step: number };
+    schedule();
+  };
+  $("walk").addEventListener("click", () => {
+    go(1);
+    requestAnimationFrame(() => { $("guide").scrollIntoView({ block: "start" }); $("guide-next").focus(); });
+  });
+  $("guide-back").addEventListener("click", () => go(state.step - 1));
+  $("guide-next").addEventListener("click", () => go(state.step + 1));
+  $("guide-close").addEventListener("click", () => { change({ step: 0 }, { keepStep: true }); $("walk").focus(); });
+
+  // --- Out of the page -------------------------------------------------------------------------------------------
+
+  const tell = (text) => { $("told").textContent = text; setTimeout(() => { if ($("told").textContent === text) $("told").textContent = ""; }, 4000); };
+  const save = (name, type, content) => {
+    const url = URL.createObjectURL(new Blob([content], { type }));
+    const link = make("a", undefined, { href: url, download: `roofline-${state.model}-${state.device}.${name}` });
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(url), 1000);
+    tell(`Saved ${link.download}`);
+  };
+  const record = () => ({
+    schema: "roofline.page/1", model: data.models[state.model].name, device: { id: state.device, name: answer.device.name },
+    address: location.hash, setting: state, verdict: engine.verdict(answer), total: answer.total, kernels: answer.kernels, memory: held,
+    assumptions: [...warnings(), ...assumptions()],
+  });
+  const csv = () => {
+    const fields = ["name", "part", "op", "count", "flops", "bytes", "weight_bytes", "kv_bytes", "link_bytes", "seconds", "bound_seconds", "bound", "share"];
+    // A name is quoted; one that a spreadsheet would take for a formula is kept from being one.
+    const cell = (value) => (typeof value === "number" ? value : `"${`${value}`.replace(/^[=+\-@]/, "'$&").replaceAll('"', '""')}"`);
+    return [fields.join(), ...answer.kernels.map((each) => fields.map((name) => cell(each[name])).join())].join("\n") + "\n";
+  };
+  $("save-csv").addEventListener("click", () => save("csv", "text/csv", csv()));
+  $("save-json").addEventListener("click", () => save("json", "application/json", `${JSON.stringify(record(), null, 1)}\n`));
+  $("save-svg").addEventListener("click", async () => save("svg", "image/svg+xml", await chart.view.toSVG()));
+  $("save-png").addEventListener("click", async () => {
+    const canvas = await chart.view.toCanvas(2);
+    canvas.toBlob((blob) => save("png", "image/png", blob), "image/png");
+  });
+  $("copy").addEventListener("click", async () => {
+    try { await navigator.clipboard.writeText(location.href); tell("Link copied"); } catch { tell("The address bar holds the link"); }
+  });
+
+  // The drawing library lies in the page packed: unpacked it is the script that the page's policy names by its hash.
+  const unpacked = async () => {
+    const packed = Uint8Array.from(atob($("page-vega").textContent), (each) => each.charCodeAt(0));
+    const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
+    const script = make("script", await new Response(stream).text());
+    document.head.append(script);
+  };
+
+  // --- Drawing ---------------------------------------------------------------------------------------------------
+
+  // `known` is the address that the page has read or written: another one is a change still to be heard of.
+  let chart = null, waiting = false, later = 0, known = location.hash;
+  const render = () => {
+    waiting = false;
+    answer = engine.evaluate(state);
+    beside = against();
+    held = engine.memory(answer);
+    writeControls();
+    set($("subject"), engine.subject(answer));
+    set($("setting"), engine.settingText(state));
+    set($("verdict"), engine.verdict(answer));
+    set($("brief"), `${significant(answer.total.tokens_per_second, 4)} tokens/s · ${significant(answer.total.intensity)} FLOP/byte · ${answer.total.bound}-bound`);
+    writeReadouts();
+    writeKernels();
+    writeMemory();
+    const said = warnings();
+    set($("warnings"), said.length ? `${said.join(". ")}.` : "");
+    $("warnings").hidden = !said.length;
+    const lines = assumptions(), list = $("assumptions");
+    if (list.dataset.text !== lines.join()) { list.dataset.text = lines.join(); list.replaceChildren(...lines.map((each) => make("li", each))); }
+    writeGuide();
+    if (chart) chart.draw(answers());
+    clearTimeout(later);
+    search += 1;
+    later = setTimeout(settle, 150);
+    document.body.dataset.drawn = toHash();
+  };
+  const answers = () => (beside ? [answer, beside] : [answer]);
+  // What need not follow every move of a slider.
+  const settle = () => {
+    if (location.hash === known && known !== toHash()) history.replaceState(null, "", (known = toHash()));
+    lookForTurns();
+  };
+  function schedule() { if (!waiting) { waiting = true; requestAnimationFrame(render); } }
+  addEventListener("hashchange", () => {
+    known = location.hash;
+    if (known !== toHash()) { state = fromHash(); schedule(); }
+  });
+
+  state = fromHash();
+  render();
+  await unpacked();
+  chart = await rooflineFigures(data, read("spec"), engine).chart($("roofline"), answers());
+  render();
+  document.body.dataset.ready = "yes";
+})();
