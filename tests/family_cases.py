@@ -48,6 +48,14 @@ MAMBA2 = {
     **{"ssm_state_size": 8, "mamba_num_heads": 6, "mamba_head_dim": 10, "n_groups": 2, "conv_kernel": 3},
     **{"chunk_size": 4, "head_dim": 10, "mamba_ssm_cache_dtype": "float32"},
 }
+OF_MAMBA = {
+    **{"mamba_n_heads": 6, "mamba_d_head": 8, "mamba_n_groups": 2, "mamba_d_state": 8, "mamba_d_conv": 3},
+    **{"mamba_expand": 2, "mamba_chunk_size": 4, "pad_token_id": 0, "mamba_ssm_cache_dtype": "float32"},
+}
+MAMBA = {
+    **{"hidden_size": 24, "num_hidden_layers": 3, "vocab_size": 50, "state_size": 8, "conv_kernel": 3, "expand": 2},
+    "mamba_ssm_dtype": "float32",
+}
 STEP = {
     **{**BASE, **WIDE, **ROUTED, "n_routed_experts": 8, "share_expert_dim": 14, "sliding_window": 4},
     **{"num_sliding_attention_heads": 6, "layer_types": MIXED, "mlp_layer_types": ["dense", *["sparse"] * 3]},
@@ -59,6 +67,8 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("apertus", {}),
     ("apertus", {"attention_bias": True, "tie_word_embeddings": True}),
     ("arcee", {**WIDE, "attention_bias": True, "mlp_bias": True}),
+    ("bamba", {**OF_MAMBA, "attn_layer_indices": [2], "attention_bias": True}),
+    ("bamba", {**OF_MAMBA, "mamba_conv_bias": False, "mamba_proj_bias": True}),
     ("biogpt", {"num_key_value_heads": 6}),
     ("bloom", {"n_layer": 3, "n_head": 6}),
     ("codegen", GPTJ),
@@ -114,12 +124,30 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("gptj", GPTJ),
     ("granite", {"attention_bias": True, "mlp_bias": True, "tie_word_embeddings": True}),
     ("granitemoe", {"num_local_experts": 8, "num_experts_per_tok": 2}),
+    (
+        "granitemoehybrid",
+        {
+            **{**OF_MAMBA, "layer_types": [LINEAR, LINEAR, FULL, LINEAR], "num_local_experts": 8},
+            **{"num_experts_per_tok": 2, "shared_intermediate_size": 14},
+        },
+    ),
+    (
+        "granitemoehybrid",
+        {**OF_MAMBA, "layer_types": [LINEAR, FULL] * 2, "num_local_experts": 0, "shared_intermediate_size": 14},
+    ),
     ("granitemoeshared", {"num_local_experts": 8, "num_experts_per_tok": 2, "shared_intermediate_size": 14}),
     ("hunyuan_v1_dense", {**WIDE, "attention_bias": True}),
     ("hunyuan_v1_moe", {**WIDE, "num_experts": 8, "moe_topk": 2}),
     ("hy_v3", {**WIDE, **ROUTED, "num_experts": 8, "num_shared_experts": 1}),
     ("internlm3", {**WIDE, "attention_bias": False}),
     ("jais2", WIDE),
+    (
+        "jamba",
+        {
+            **{**OF_MAMBA, "attn_layer_period": 4, "attn_layer_offset": 2, "num_experts": 8, "num_experts_per_tok": 2},
+            **{"expert_layer_period": 2, "expert_layer_offset": 1, "mamba_dt_rank": 5},
+        },
+    ),
     ("laguna", {**WIDE, **ROUTED, "num_experts": 8, "shared_expert_intermediate_size": 14, "layer_types": MIXED}),
     (
         "llama4_text",
@@ -128,6 +156,9 @@ CASES: list[tuple[str, dict[str, Any]]] = [
             **{"interleave_moe_layer_step": 2, "attention_chunk_size": 4},
         },
     ),
+    ("mamba", {**MAMBA, "time_step_rank": 5}),
+    ("mamba", {**MAMBA, "use_bias": True, "use_conv_bias": False, "tie_word_embeddings": False}),
+    ("mamba2", {**MAMBA, "num_heads": 6, "head_dim": 8, "n_groups": 2, "chunk_size": 4}),
     ("mellum", {**WIDE, **ROUTED, "num_experts": 8, "layer_types": MIXED}),
     (
         "mimo_v2_flash",
@@ -197,7 +228,9 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("qwen3", WIDE),
 ]
 # These name their sizes otherwise, so that the base says nothing to them.
-OWN_NAMES = {"codegen", "deepseek_v4", "falcon", "gpt2", "gpt_bigcode", "gpt_neo", "gptj", "mpt"}
+OWN_NAMES = {
+    *("codegen", "deepseek_v4", "falcon", "gpt2", "gpt_bigcode", "gpt_neo", "gptj", "mamba", "mamba2", "mpt"),
+}
 XGLM = {"vocab_size": 50, "max_position_embeddings": 32}
 
 
@@ -223,13 +256,18 @@ SCANNED_OTHERWISE = (
     "transformers pads to whole chunks, whose products it takes whole and a head each, where ours are of a query and "
     "what is before it, of q and k a group; its convolution goes over the padding too"
 )
+STEPPED_OTHERWISE = (
+    "of a step, what the state is read by is a product there, and the rest elementwise; its convolution goes over the "
+    "padding too"
+)
 # What the oracle counts that is no matrix product of ours, or the other way round: model_type -> what, for the docs.
 COUNTED_OTHERWISE = {
     "llama4_text": "transformers runs every expert over every token; ours are taken times experts / top_k",
     "deepseek_v4": "transformers mixes the residual streams by a product, which is added to ours",
     "deepseek_v32": INDEXED_OTHERWISE,
     "glm_moe_dsa": INDEXED_OTHERWISE,
-    "nemotron_h": SCANNED_OTHERWISE,
+    **dict.fromkeys(("bamba", "granitemoehybrid", "mamba2", "nemotron_h"), SCANNED_OTHERWISE),
+    **dict.fromkeys(("jamba", "mamba"), STEPPED_OTHERWISE),
     **dict.fromkeys(("qwen3_5_text", "qwen3_5_moe_text", "qwen3_next"), SCANNED_OTHERWISE),
 }
 
@@ -281,7 +319,10 @@ def _chunks(dims: Any) -> int:
     The delta rule solves its triangle by a solver that is not counted; Mamba-2 passes states on by a product of every
     chunk's with every other's.
     """
-    size, key, value = dims["chunk"], dims["key_dim"], dims["value_dim"]
+    key, value = dims["key_dim"], dims["value_dim"]
+    if "chunk" not in dims:  # steps, of which what the state is read by is a product
+        return 2 * dims["sequences"] * dims["new"] * dims["heads"] * key * value
+    size = dims["chunk"]
     chunks = -(-dims["new"] // size)
     if dims["delta"]:
         each = chunks * (size * size * (2 * key + value) + 3 * size * key * value)

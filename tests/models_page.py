@@ -43,7 +43,7 @@ Where the two do not count the same:
 
 ## What is not counted yet
 
-Mamba 1, RWKV and other recurrent layers than those of the table, encoders, experts of attention, cross-attention:
+RWKV and other recurrent layers than those of the table, encoders, experts of attention, cross-attention:
 refused by the key that says so. Audio towers, and vision towers of other families than below: named in the assumptions,
 `vision` is null, and everything is of the text model. Layers that predict further tokens are in no total, as
 transformers leaves them out; `parameters.prediction` has them where their structure is known, else null. An unknown

@@ -10,7 +10,11 @@ from family_cases import CASES, DELTA, keys_of
 from roofline import recurrence
 from roofline.parts.recurrent import SORT
 
-HYBRID = [case for case in CASES if case[0] in ("nemotron_h", "qwen3_5_text", "qwen3_next", "qwen3_5_moe_text")]
+RECURRENT = (
+    *("nemotron_h", "qwen3_5_text", "qwen3_next", "qwen3_5_moe_text", "bamba", "granitemoehybrid", "jamba"),
+    *("mamba", "mamba2"),
+)
+HYBRID = [case for case in CASES if case[0] in RECURRENT]
 MODELS = [rl.Model.load(keys_of(*case)) for case in HYBRID]
 FORMATS = rl.Precision(), rl.Shard()
 
@@ -112,7 +116,8 @@ def test_a_short_convolution():
 
 def test_ranks_add_up(h100):
     """Two ranks: half of the heads each."""
-    model, rows = rl.Model.load(keys_of(*HYBRID[0])), rl.Workload.decode(4, 100)
+    case = next(case for case in HYBRID if case[0] == "nemotron_h")
+    model, rows = rl.Model.load(keys_of(*case)), rl.Workload.decode(4, 100)
     whole, half = (rl.predict(model, h100, rows, shard=rl.Shard(tp)) for tp in (1, 2))
     scans = [sum(point.flops for point in each if point.work.op == "scan") for each in (whole, half)]
 
@@ -176,3 +181,31 @@ def test_training_goes_back_through_the_scan():
 
     assert gradient.of == "dx"
     assert gradient.work.flops == 2 * work.flops
+
+
+@pytest.mark.parametrize(
+    ("family", "changes", "says"),
+    [
+        ("bamba", {"attn_layer_indices": [9]}, "attn_layer_indices is"),
+        ("bamba", {"attn_layer_indices": 2}, "attn_layer_indices is"),
+        ("bamba", {"mamba_d_head": 7}, "6 heads of 7 are not the 48"),
+        ("bamba", {"layers_block_type": ["mamba"]}, "layers_block_type is no list of 4"),
+        ("jamba", {"attn_layer_offset": -1}, "attn_layer_offset is -1"),
+        ("jamba", {"mamba_dt_rank": 0}, "mamba_dt_rank is 0"),
+        ("mamba2", {"head_dim": 9}, "6 heads of 9 are not the 48"),
+        ("mamba", {"state_size": "8"}, "state_size is '8'"),
+    ],
+)
+def test_layers_that_cannot_be_are_one_line(family, changes, says):
+    case = next(case for case in HYBRID if case[0] == family)
+    with pytest.raises(rl.RooflineError, match=says) as caught:
+        rl.Model.load({**keys_of(*case), **changes})
+    assert "\n" not in str(caught.value)
+
+
+def test_a_rank_that_no_key_says_is_a_sixteenth():
+    """24 wide: two, rounded up."""
+    keys = {**keys_of(*next(case for case in HYBRID if case[0] == "mamba")), "time_step_rank": "auto"}
+    weights = {each.name: each for _, part in rl.Model.load(keys).repeats for each in part.weights()}
+
+    assert weights["dt_proj"].inp.size == 2

@@ -324,3 +324,23 @@ def test_an_unknown_method_is_said():
 def test_names(pattern, path, means):
     """A plain name means a module and all in it, or every module called so; never a part of a word."""
     assert (path in Names([pattern], "here")) is means
+
+
+def test_models_say_both(roofline, tmp_path):
+    """16 bits and as stored, in text and JSON."""
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps({**DENSE, "quantization_config": {"quant_method": "fp8"}}))
+    record = json.loads(roofline("models", str(path), "--json").out)
+
+    assert record["weight_bytes"] == kept()
+    assert record["stored_weight_bytes"] == stored({"quant_method": "fp8"})
+    assert "as stored" in roofline("models", str(path)).out
+
+
+def test_more_expressions_than_can_be_read_are_one_line():
+    """A hostile list ends at once."""
+    many = [f"re:.*layers.{index}.x" for index in range(6000)]
+    with pytest.raises(RooflineError, match="more than 5,000 expressions"):
+        model({"quant_method": "fp8", "modules_to_not_convert": many})
+    with pytest.raises(RooflineError, match="too many expressions for 9,000 layers"):
+        model({"quant_method": "fp8", "modules_to_not_convert": many[:100]}, {**DENSE, "num_hidden_layers": 9000})

@@ -124,3 +124,19 @@ def test_a_tower_that_cannot_be_is_one_line(change, says):
     with pytest.raises(rl.RooflineError, match=says) as caught:
         rl.Model.load(keys)
     assert "\n" not in str(caught.value)
+
+
+def test_the_command_reads_images(roofline, tmp_path):
+    """--images and --image-tokens add the tower's kernels; one without the other is one line."""
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(keys_of("qwen3_vl")))
+    given = ("predict", str(path), "--device", "h100-sxm", "--phase", "prefill", "--json")
+    seeing = json.loads(roofline(*given, "--images", "2", "--image-tokens", "5").out)
+    alone = json.loads(roofline(*given).out)
+    refused = roofline(*given, "--images", "2")
+
+    assert [each["name"] for each in seeing["kernels"] if each["part"] == "vision"]
+    assert not [each for each in alone["kernels"] if each["part"] == "vision"]
+    assert refused.code == 2
+    assert refused.err.count("\n") == 1
+    assert "--image-tokens" in refused.err

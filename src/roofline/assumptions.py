@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, cast
 
 from roofline.device import Topology
-from roofline.dtypes import dtype
+from roofline.dtypes import STORED, dtype
 from roofline.num import Num
 from roofline.ops import VECTOR
 from roofline.shard import Shard
@@ -115,7 +115,8 @@ def _plain(value: Num) -> float | None:
 def _formats(ledger: Ledger, ops: set[str]) -> Iterator[str]:
     precision = ledger.precision
     weights = dtype(precision.weights)
-    if weights.bits < 16 and precision.compute in ("bf16", "fp16", "tf32"):
+    smaller = weights.bits < 16 or (weights.name == STORED and ledger.model.quantised)
+    if smaller and precision.compute in ("bf16", "fp16", "tf32"):
         yield (
             f"{weights.name} weights shrink bytes, not arithmetic, which stays {precision.compute}; "
             "unpacking them is not charged"

@@ -48,6 +48,8 @@ _CALLED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 }
 _GATES = ("g_proj", "gate_proj", "q_proj", "qkv_proj")  # of attention's output
 _LONGEST, _MOST = 300, 1 << 20
+_EXPRESSIONS = 5000  # of one list; each takes a tenth of a millisecond to read
+MATCHES = 20_000  # layers times expressions that are asked about each
 
 
 def paths(weight: str, label: str, layer: int | None, prefixes: Iterable[str] = _PREFIXES) -> Iterator[str]:
@@ -77,6 +79,7 @@ class Names:
         self._of: dict[str, list[re.Pattern[str]]] = {}
         self._own: dict[str, set[str]] = {}
         self._numbered = False
+        self._expressions = 0
         self._prefixes = {_PREFIXES[0]}
         for index, each in enumerate(patterns):
             if not isinstance(each, str) or len(each) > _LONGEST or index > _MOST:
@@ -90,9 +93,16 @@ class Names:
             elif re.search(r"\d|\\d|[?]|re:.*layers", each):
                 self._numbered = True
             if each.startswith("re:") or "*" in each or "?" in each:
+                self._expressions += 1
+                if self._expressions > _EXPRESSIONS:
+                    raise ConfigError(f"{where} has more than {_EXPRESSIONS:,} expressions. Name the modules instead.")
                 self._of.setdefault(number[1] if number else "", []).append(_expression(each, where))
             elif each:
                 self._plain.add(each)
+
+    def asked(self, layers: int) -> int:
+        """How many times an expression is tried on the weights of so many layers."""
+        return len(self._of.get("", ())) * (layers if self._numbered else 1 + len(self._own))
 
     def alike(self, layer: int) -> object:
         """A key that is the same for layers of which the names say the same."""

@@ -10,7 +10,7 @@ from roofline.config import Config
 from roofline.dtypes import DTYPES, WHOLE, DType
 from roofline.errors import shown
 from roofline.model import Block, Model
-from roofline.modules import Names
+from roofline.modules import MATCHES, Names
 from roofline.parts.base import Part, Weight
 
 # Matrices that methods by module never store smaller: looked up, or no module of their own.
@@ -47,6 +47,8 @@ def stored(whole: Config, config: Config, model: Model, beside: Mapping[str, Any
     rules = _rules(whole, config, beside)
     if rules is None:
         return model
+    if any(each.asked(model.layers) > MATCHES for each in rules.names):
+        raise config.fail(f"its lists of modules have too many expressions for {model.layers:,} layers. Name modules.")
     ends = tuple(
         (f"{part.label}.{each.name}", found)
         for part in model.after

@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 from cyclopts import App, Parameter, Token
 
@@ -119,6 +119,10 @@ class Setting:
         New tokens of each of these; 2048.
     prefill_context
         Tokens cached before them; 0.
+    images
+        Images that the vision tower reads in the pass; none: text alone.
+    image_tokens
+        Tokens that the text model sees of each image, among the new ones.
     weights
         Format of every weight matrix, as bf16, fp8, int4, int4-g128, mxfp4, nvfp4; stored: each as the
         checkpoint's file says, which is the default where it says so, else bf16.
@@ -152,6 +156,8 @@ class Setting:
     prefill_sequences: Annotated[Sequences | None, _ROWS] = None
     prefill_tokens: Annotated[Tokens | None, _ROWS] = None
     prefill_context: Annotated[Context | None, _ROWS] = None
+    images: Annotated[Sequences | None, _ROWS] = None
+    image_tokens: Annotated[Tokens | None, _ROWS] = None
     weights: Annotated[str | None, _FORMATS] = None
     kv: Annotated[str, _FORMATS] = "bf16"
     activations: Annotated[str, _FORMATS] = "bf16"
@@ -208,7 +214,10 @@ class Setting:
     @property
     def workload(self) -> Workload:
         """The pass that the options describe, with the defaults of its phase; raises BadValue."""
-        return self._rows.routed(touched=self.experts_touched, skew=self.expert_skew)
+        rows = self._rows.routed(touched=self.experts_touched, skew=self.expert_skew)
+        if (self.images is None) is not (self.image_tokens is None):
+            raise BadValue("--images and --image-tokens go together: how many images, and how many tokens each is.")
+        return rows if self.images is None else rows.seeing(self.images, cast(int, self.image_tokens))
 
     @property
     def _rows(self) -> Workload:

@@ -11,6 +11,7 @@ from roofline.bound import Point
 from roofline.capacity import memory
 from roofline.catalogue import source_titles
 from roofline.device import Figure, Sheet
+from roofline.dtypes import STORED
 from roofline.errors import BadValue
 from roofline.ledger import Ledger, Total
 from roofline.model import LONG, Model
@@ -375,6 +376,9 @@ def model_record(model: Model) -> dict[str, Any]:
             kv_bytes_per_token=_kv_per_token(model),
             cache=_caches(model),
             weight_bytes=cast(int, model.weight_bytes(Precision(), Shard())),
+            stored_weight_bytes=(
+                cast(int, model.weight_bytes(Precision(STORED), Shard())) if model.quantised else None
+            ),
             max_positions=model.max_positions,
             assumptions=list(model.assumptions),
             sources=dict(model.sources),

@@ -294,7 +294,7 @@ class CacheRecord(msgspec.Struct):
 
 
 class ModelRecord(msgspec.Struct):
-    """`models NAME --json`."""
+    """`models NAME --json`; `stored_weight_bytes` where the checkpoint's file says formats of its weights."""
 
     schema: Literal["roofline.model/1"]
     name: str
@@ -303,6 +303,7 @@ class ModelRecord(msgspec.Struct):
     kv_bytes_per_token: float
     cache: list[CacheRecord]
     weight_bytes: int
+    stored_weight_bytes: int | None
     max_positions: int | None
     assumptions: list[str]
     sources: dict[str, str]

@@ -10,6 +10,7 @@ from rich.table import Table
 
 from roofline.assumptions import warnings
 from roofline.capacity import Memory
+from roofline.dtypes import STORED
 from roofline.ledger import Ledger
 from roofline.model import LONG, Model
 from roofline.shard import Shard
@@ -208,6 +209,11 @@ def _caches(model: Model) -> list[tuple[str, str]]:
     return rows
 
 
+def _stored(model: Model) -> str:
+    """The weights in the formats of the checkpoint's file, where it says some."""
+    return gib(_number(model.weight_bytes(Precision(STORED), Shard()))) if model.quantised else ""
+
+
 def model_text(model: Model) -> RenderableType:
     """One model's exact counts."""
     counted = model.parameters()
@@ -229,6 +235,7 @@ def model_text(model: Model) -> RenderableType:
         ("KV cache a token (bf16)", f"{_kv(model):,.0f} B"),
         *_caches(model),
         ("weights (bf16)", gib(_number(model.weight_bytes(Precision(), Shard())))),
+        ("weights (as stored)", _stored(model)),
     ]
     if model.max_positions:
         rows.append(("positions in the config", f"{model.max_positions:,}"))

@@ -1,4 +1,4 @@
-"""Recurrent layers from the keys of a config: gated delta networks, Mamba-2."""
+"""Recurrent layers from the keys of a config: gated delta networks, Mamba 1 and 2."""
 
 from __future__ import annotations
 
@@ -98,4 +98,44 @@ def mamba2(config: Config, hidden: Axis, sizes: Mamba2) -> Recurrent:
         norm=heads if sizes.normed else None,
         chunk=sizes.chunk,
         state=sizes.format,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Mamba1:
+    """The sizes of a Mamba-1 layer, under whatever keys a family has them; `normed`: norms of its step, B and C."""
+
+    wide: int
+    state: int
+    rank: int
+    kernel: int
+    bias: bool = False
+    conv_bias: bool = True
+    normed: bool = False
+
+
+def mamba1(config: Config, hidden: Axis, sizes: Mamba1) -> Recurrent:
+    """A Mamba-1 layer: every channel is a head of one element, with a step of its own out of a low rank."""
+    channels, groups = Axis("heads", sizes.wide), Axis("groups", 1, sizes.state)
+    low = Axis("rank", sizes.rank)
+    norms = (("dt_norm", low), ("b_norm", groups), ("c_norm", groups)) if sizes.normed else ()
+    return Recurrent(
+        hidden,
+        channels,
+        groups,
+        inputs=(("in_proj", tuple(Weight(f"in_proj_{name}", channels, hidden, sizes.bias) for name in "xz")),),
+        channels=(channels,),
+        kernel=sizes.kernel,
+        conv_bias=sizes.conv_bias,
+        inner=(
+            ("x_proj", (Weight("x_proj", Axis("step", sizes.rank + 2 * sizes.state), channels),)),
+            ("dt_proj", (Weight("dt_proj", channels, low, True),)),
+        ),
+        out=Weight("out_proj", hidden, channels, sizes.bias),
+        vectors=(
+            Weight("A_log", Axis("heads", sizes.wide, sizes.state), kind="vector"),
+            Weight("D", channels, kind="vector"),
+            *(Weight(name, axis, kind="vector") for name, axis in norms),
+        ),
+        state=state_format(config, "mamba_ssm_dtype", "mamba_ssm_cache_dtype"),
     )
