@@ -100,6 +100,17 @@ def test_the_breakdown_adds_up_exactly(tmp_path_factory, activities):
     assert len(found.breakdown) == len(CATEGORIES)
 
 
+def test_a_run_of_copies_is_called_so(diagnosed):
+    """Not a matter of shapes that the file lacks."""
+    args = {"device": 0, "stream": 9, "bytes": 8000}
+    found = diagnosed(
+        kernel("sgemm", 0, 10, 1), event("gpu_memcpy", "Memcpy HtoD (Pageable -> Device)", 12, 88, args=args)
+    )
+
+    assert found.limit == ""
+    assert found.verdict.startswith("Most of the window is copy: 88 %. Nothing is computed beside them")
+
+
 GAPS = {
     "host-bound launch": [launch(90, 2)],
     "synchronisation": [event("cuda_runtime", "cudaStreamSynchronize", 5, 8), launch(90, 2)],

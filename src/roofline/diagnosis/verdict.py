@@ -20,6 +20,12 @@ NAMES = {
     "host": "Host-bound",
 }
 
+# Most of the window, where that is not one of these.
+_UNTOLD = {
+    "copy": "Nothing is computed beside them: look at what is copied, how often, and from where.",
+    "unknown": "Which supply limits it is unknown: the kernels' shapes or the device are not known.",
+}
+
 
 def verdict(
     shares: Sequence[Share], causes: Sequence[Cause], kernels: Sequence[KernelRow], window: int
@@ -38,10 +44,10 @@ def verdict(
         )
     largest = max(shares, key=lambda each: each.attributed)
     where = f"Most of the window is {largest.category}: {percent(largest.attributed / window)}."
+    if most in _UNTOLD:
+        return "", f"{where} {_UNTOLD[most]}"
     if most == "queued":
         return "", f"The device was idle {percent(times[most] / window)} of the window, with work queued or unrecorded."
-    if most == "unknown":
-        return "", f"{where} Which supply limits it is unknown: the kernels' shapes or the device are not known."
     return most, f"{NAMES[most]}: {_reached(most, kernels, times[most], window)} {where}"
 
 
@@ -66,6 +72,7 @@ def _times(shares: Sequence[Share], causes: Sequence[Cause], kernels: Sequence[K
         "memory": 0,
         "compute": 0,
         "latency": 0,
+        "copy": 0,
         "unknown": 0,
     }
     # Kernels may run beside each other: their times count as far as the window is theirs.
@@ -82,7 +89,7 @@ def _times(shares: Sequence[Share], causes: Sequence[Cause], kernels: Sequence[K
 def _limit(row: KernelRow) -> str:
     demand = row.demand
     if row.category not in COMPUTE:
-        return "memory" if demand is not None and demand.by == "memory" else "unknown"
+        return "copy"
     if demand is None or demand.by is None or demand.bound is None:
         return "unknown"
     if demand.bound * NS_PER_S < FAR * demand.time:
