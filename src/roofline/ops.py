@@ -100,12 +100,14 @@ def linear(
     bias: Storage = "bf16",
     batch: Num | None = None,
     output: str = "activations",
+    written: Storage | None = None,
 ) -> Work:
     """y[m, n] = x[m, k] · W[n, k]ᵀ + b[n]: flops = 2 m n k, bytes = W + x + y + b.
 
     `biases` of the n outputs have one (their bytes are counted, their m·n additions are not, as in PyTorch's
     FlopCounterMode); `batch` is how many such products, each with its own operands, one kernel does; `output`
-    is the memory role of y. Source: NVIDIA, Matrix Multiplication Background User's Guide, section 2.
+    is the memory role of y, `written` its format, that of x without it. Source: NVIDIA, Matrix Multiplication
+    Background User's Guide, section 2.
     """
     w, a = dtype(weights), dtype(activations)
     times = 1 if batch is None else batch
@@ -113,8 +115,8 @@ def linear(
     if biases is not None:
         stored = stored + times * dtype(bias).of(biases)
     memory = {"weights": stored, "activations": times * a.matrix(m, k)}
-    written = times * a.matrix(m, n)
-    memory[output] = memory[output] + written if output in memory else written
+    result = times * (a if written is None else dtype(written)).matrix(m, n)
+    memory[output] = memory[output] + result if output in memory else result
     dims = {"m": m, "n": n, "k": k} if batch is None else {"m": m, "n": n, "k": k, "batch": batch}
     return Work("linear", dims, Cost({compute: times * 2 * m * n * k}, memory))
 
@@ -393,3 +395,35 @@ def softmax(*, m: Num, width: Num, activations: Storage = "bf16") -> Work:
 def copy(*, n: Num) -> Work:
     """A copy of n bytes within memory: read once, written once."""
     return Work("copy", {"n": n}, Cost({}, {"activations": 2 * n}))
+
+
+@op("conv")
+def conv(
+    *,
+    images: Num,
+    channels: Num,
+    filters: Num,
+    depth: Num,
+    inputs: Num,
+    outputs: Num,
+    taps: Num,
+    weights: Storage = "bf16",
+    activations: Storage = "bf16",
+    compute: str = "bf16",
+) -> Work:
+    """Convolution of x[images, channels, inputs] with W[filters, depth, taps]: flops = 2 · images · outputs · W.
+
+    y is [images, filters, outputs]; `inputs` and `outputs` count positions (pixels, voxels), `taps` those of one
+    filter, `depth` the channels that it reads (of one group). Direct, as an implicit GEMM: transforms that need fewer
+    FLOPs (Winograd, FFT) may beat it. Reads x as far as a filter touches it, and W, writes y; a gradient moves the
+    same three tensors and counts the same FLOPs. Source: Chetlur et al. 2014 (cuDNN).
+    """
+    a = dtype(activations)
+    touched = minimum(inputs, outputs * taps)
+    memory = {
+        "weights": dtype(weights).matrix(filters, depth * taps),
+        "activations": a.of(images * channels * touched) + a.of(images * filters * outputs),
+    }
+    dims = {"images": images, "channels": channels, "filters": filters, "depth": depth}
+    dims |= {"inputs": inputs, "outputs": outputs, "taps": taps}
+    return Work("conv", dims, Cost({compute: 2 * images * outputs * filters * depth * taps}, memory))

@@ -27,7 +27,7 @@ def test_text_says_where_the_time_went(roofline, tmp_path):
     assert "gemm 2 60.00 60.0 %" in lines
     assert "idle 20.00 20.0 %" in lines
     assert "window 100.00 100.0 %" in lines
-    assert "ampere_sgemm_128x64_tn gemm 2 60.000 75.0 %" in lines
+    assert "ampere_sgemm_128x64_tn gemm 2 60.000 75.0 % memory 0.0036 %" in lines
     assert any(line.startswith("host-bound launch 12.000") for line in lines)
     assert max(map(len, answer.out.splitlines())) <= 80
 

@@ -53,7 +53,8 @@ def test_small_trace(tmp_path):
     assert found.kernels[0].share == 0.75
     assert found.card is not None
     assert found.card.name == "NVIDIA H100 80GB HBM3"
-    assert found.verdict == "Most of the window is gemm: 60 %."
+    assert found.limit == "latency"  # [8, 16] x [16, 32] in 30 us
+    assert found.verdict.endswith("Most of the window is gemm: 60 %.")
     assert (found.launches.linked, found.launches.unlinked, found.launches.cost) == (3, 0, 5 * US)
     assert found.launches.delay == 10 * US  # 10, 8 and 10 us from call to start
     assert found.launches.starved == pytest.approx(2 / 3)  # the third came while the second GEMM ran
@@ -97,6 +98,17 @@ def test_the_breakdown_adds_up_exactly(tmp_path_factory, activities):
     assert sum(each.time for each in found.causes) == found.idle
     assert all(each.attributed <= each.union <= each.sum for each in found.breakdown)
     assert len(found.breakdown) == len(CATEGORIES)
+
+
+def test_a_run_of_copies_is_called_so(diagnosed):
+    """Not a matter of shapes that the file lacks."""
+    args = {"device": 0, "stream": 9, "bytes": 8000}
+    found = diagnosed(
+        kernel("sgemm", 0, 10, 1), event("gpu_memcpy", "Memcpy HtoD (Pageable -> Device)", 12, 88, args=args)
+    )
+
+    assert found.limit == ""
+    assert found.verdict.startswith("Most of the window is copy: 88 %. Nothing is computed beside them")
 
 
 GAPS = {
@@ -309,9 +321,10 @@ def test_the_record_follows_its_schema(tmp_path):
     assert record["device"]["recognised_from"]
     assert sum(record["breakdown_ns"].values()) == record["window_ns"] == 100_000
     assert record["breakdown"]["gemm"] == 60e-6
-    assert record["coverage"] == 0.0
-    assert record["findings"] == []
-    assert {each["cost_from"] for each in record["kernels"]} == {"unknown"}
+    assert record["coverage"] == 1.0
+    assert record["kernels"][0]["flops"] == 2 * 2 * 8 * 32 * 16  # two calls
+    assert record["kernels"][0]["bytes"] == 2 * 4 * (8 * 16 + 16 * 32 + 8 * 32)
+    assert record["kernels"][1]["cost_from"] == "unknown"  # the group's size is not in the file
     assert record["events"]["read"] == 12
 
 

@@ -37,6 +37,7 @@ app.command("roofline.cli.diagnose:diagnose", help="Where a measured run lost it
 app.command("roofline.cli.train:train", help="A training step: its bound, what is sent and held, days and GPU-hours.")
 app.command("roofline.cli.mfu:mfu", help="MFU and HFU of a training run, under every convention.")
 app.command("roofline.cli.collective:collective", help="One collective: bytes, time, algbw and busbw, its bound.")
+app.command("roofline.cli.compare:compare", help="What changed between two runs, or two predictions.")
 app.command("roofline.cli.models:models", help="The built-in models, or the exact counts of one.")
 app.command("roofline.cli.devices:devices", help="The catalogue of devices, or one with the source of every figure.")
 app.command("roofline.cli.watch:watch", help="What limits every GPU of an exporter right now.")

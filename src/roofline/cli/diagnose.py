@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import threading
 from collections.abc import Callable, Generator
@@ -14,17 +15,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from roofline.cli.options import Bytes, Ranks, Workers, print_json
+from roofline.errors import BadValue
 from roofline.units import MIB
 
 if TYPE_CHECKING:
+    from roofline.device import Device
     from roofline.diagnosis.assessment import Assessment
+    from roofline.diagnosis.beside import Beside
+    from roofline.diagnosis.ranks import Run
     from roofline.diagnosis.result import Diagnosis
+    from roofline.model import Model
 
 _LARGE = 24 * MIB  # [byte] of a file, packed a tenth of it, from which on other processes are worth their start
 
 
 def diagnose(
-    file: str,
+    file: list[str],
     /,
     *,
     model: Annotated[str | None, Parameter(negative=())] = None,
@@ -36,6 +42,8 @@ def diagnose(
     work: Annotated[str | None, Parameter(negative=())] = None,
     limit: Annotated[Bytes | None, Parameter(negative=())] = None,
     processes: Workers | None = None,
+    chart: Annotated[str | None, Parameter(negative=())] = None,
+    report: Annotated[str | None, Parameter(negative=())] = None,
     json: Annotated[bool, Parameter(negative=())] = False,
 ) -> int:
     """Where a measured run lost its time, from a trace, counters, collectives, a benchmark or a log.
@@ -45,9 +53,10 @@ def diagnose(
     file
         A trace of the PyTorch profiler, an export of Nsight Systems (SQLite, nsys stats) or Nsight Compute (CSV),
         counters of DCGM or nvidia-smi, a log of nccl-tests, a serving benchmark's result, a training log; packed or
-        not, a path or a URL. What it is is told by its content.
+        not, a path or a URL. What it is is told by its content. Several traces are the ranks of one run.
     model
-        What ran, where a benchmark does not say: a built-in name, a Hugging Face id, a folder, a config.json.
+        What ran, where a benchmark does not say: a built-in name, a Hugging Face id, a folder, a config.json. Beside
+        a trace, its exact ledger is laid beside the measured step, and MFU from it.
     device
         What it ran on, where the file does not say: a device id (roofline devices) or a device's TOML file.
     weights
@@ -63,7 +72,11 @@ def diagnose(
     limit
         The most text that is read, unpacked, as 16GiB; 8GiB without it.
     processes
-        Processes that read a large file together; as many as there are CPUs.
+        Processes that read a large file, or several ones, together; as many as there are CPUs.
+    chart
+        Of a trace: save the roofline with the measured kernels in this file: .svg, .png, .pdf, .html or .json.
+    report
+        Of a trace: save the whole answer in this file, one .html that asks for nothing from elsewhere.
     json
         One JSON object instead of text.
     """
@@ -71,41 +84,107 @@ def diagnose(
     from roofline.catalogue import load_device, load_model
     from roofline.workload import Precision
 
-    found = _diagnosed(
-        file,
-        limit,
-        processes or len(os.sched_getaffinity(0)),
-        model=None if model is None else load_model(model),
-        device=None if device is None else load_device(device),
-        precision=Precision(weights, kv, compute=compute),
-        tp=tp,
-        work=None if work is None else work_of(work),
+    supply = None if device is None else load_device(device)
+    known = None if model is None else load_model(model)
+    workers = processes or len(os.sched_getaffinity(0))
+    run = _run(file, limit, workers, supply) if len(file) > 1 else None
+    found = (
+        run.slowest
+        if run is not None
+        else _diagnosed(
+            file[0],
+            limit,
+            workers,
+            model=known,
+            device=supply,
+            precision=Precision(weights, kv, compute=compute),
+            tp=tp,
+            work=None if work is None else work_of(work),
+        )
     )
+    from roofline.diagnosis.assessment import Assessment
+
+    if isinstance(found, Assessment):
+        return _assessed(found, chart or report, json)
+    side = None if known is None else _beside(found, known)
+    _save(found, chart, report, ["diagnose", *file, *(["--device", device] if device else [])])
+    if json:
+        from roofline.show.diagnosis_record import diagnosis_record
+
+        print_json(diagnosis_record(found, side, run))
+        return 0
+    from roofline.show.diagnosis import diagnosis_text
+    from roofline.show.runs import beside_text, run_text
+    from roofline.show.terminal import show
+
+    if run is not None:
+        show(run_text(run))
+    show(diagnosis_text(found))
+    if side is not None:
+        show(beside_text(side))
+    return 0
+
+
+def _assessed(found: Assessment, picture: str | None, json: bool) -> int:
+    """What counters, collectives or a benchmark say."""
+    if picture is not None:
+        raise BadValue("--chart and --report are of traces with a timeline; this file has none.")
     if json:
         print_json(found.to_dict())
         return 0
-    from roofline.diagnosis.assessment import Assessment
+    from roofline.show.assessment import assessment_text
     from roofline.show.terminal import show
 
-    if isinstance(found, Assessment):
-        from roofline.show.assessment import assessment_text
-
-        show(assessment_text(found))
-        return 0
-    from roofline.show.diagnosis import diagnosis_text
-
-    show(diagnosis_text(found))
+    show(assessment_text(found))
     return 0
+
+
+def _beside(found: Diagnosis, model: Model) -> Beside:
+    from roofline.diagnosis.beside import beside
+
+    return beside(found, model)
+
+
+def _save(found: Diagnosis, chart: str | None, report: str | None, words: list[str]) -> None:
+    """The chart and the report in their files; refused before anything is written where one cannot be."""
+    if chart is None and report is None:
+        return
+    from roofline.show.chart import writable, write
+    from roofline.show.diagnosis_report import diagnosis_report
+    from roofline.show.progress import busy
+
+    target = None if report is None else writable(report, (".html", ".htm"))
+    if chart is not None:
+        writable(chart)
+    with busy("Drawing"):
+        if chart is not None:
+            found.chart().save(chart)
+        if target is not None:
+            write(target, diagnosis_report(found, shlex.join(["roofline", *words])).html())
+
+
+def _run(files: list[str], limit: int | None, processes: int, device: Device | None) -> Run:
+    """The ranks of a run, each file read by a process of its own where there are several."""
+    from roofline.diagnosis.ranks import diagnose_ranks
+    from roofline.trace.readers import MOST
+
+    helpers = min(processes, len(files)) if any(map(_large, files)) else 0
+    with ExitStack() as stack:
+        progress = stack.enter_context(_progress(plain=True))
+        executor = stack.enter_context(_pool(helpers)) if helpers > 1 else None
+        return diagnose_ranks(files, MOST if limit is None else limit, device, executor, progress)
 
 
 def _diagnosed(file: str, limit: int | None, processes: int, **ran: Any) -> Diagnosis | Assessment:
     from roofline import diagnosis
+    from roofline.diagnosis.ranks import Run
 
     with ExitStack() as stack:
         progress = stack.enter_context(_progress())
         helpers = processes - 1 if _large(file) else 0
         executor = stack.enter_context(_pool(helpers)) if helpers else None
-        return diagnosis.diagnose(file, most=limit, progress=progress, executor=executor, workers=helpers, **ran)
+        found = diagnosis.diagnose(file, most=limit, progress=progress, executor=executor, workers=helpers, **ran)
+    return found.slowest if isinstance(found, Run) else found  # of one file there is no run
 
 
 def _large(file: str) -> bool:
@@ -118,17 +197,18 @@ def _large(file: str) -> bool:
 
 
 @contextmanager
-def _progress() -> Generator[Callable[[int, int], None] | None]:
-    """A bar on standard error, where that is a terminal; it leaves nothing behind."""
+def _progress(plain: bool = False) -> Generator[Callable[[int, int], None] | None]:
+    """A bar on standard error, where that is a terminal; it leaves nothing behind. A plain one counts files."""
     from rich.console import Console
 
     console = Console(stderr=True)
     if not console.is_terminal:
         yield None
         return
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
+    from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, TextColumn, TransferSpeedColumn
 
-    columns = (TextColumn("reading"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
+    amounts = (MofNCompleteColumn(),) if plain else (DownloadColumn(), TransferSpeedColumn())
+    columns = (TextColumn("reading"), BarColumn(), *amounts)
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task("reading", total=None)
         yield lambda done, size: bar.update(task, completed=done, total=size or None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -12,13 +12,14 @@ if TYPE_CHECKING:
     from roofline.cost import Work
     from roofline.device import Device
     from roofline.diagnosis.assessment import Assessment
+    from roofline.diagnosis.ranks import Run as Ranks
     from roofline.diagnosis.result import Diagnosis
     from roofline.model import Model
     from roofline.workload import Precision
 
 
 def diagnose(
-    path: str | os.PathLike[str],
+    path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     *,
     model: Model | None = None,
     device: Device | None = None,
@@ -29,28 +30,33 @@ def diagnose(
     progress: Callable[[int, int], None] | None = None,
     executor: Executor | None = None,
     workers: int = 1,
-) -> Diagnosis | Assessment:
+) -> Diagnosis | Assessment | Ranks:
     """Where the time of a profiled run went; of counters, collectives and benchmarks what they say of a limit.
 
-    The file may be packed, or a URL. `model`, `device`, `precision`, `tp` and `work` say what ran, where
-    the file does not.
+    The file may be packed, or a URL; of several, one a rank, traces are laid beside each other. `model`, `device`,
+    `precision`, `tp` and `work` say what ran, where the file does not.
 
     `most` bounds the text that is read [byte]; `progress` is called with the bytes of the file read and its size;
-    `executor` helps with a large file in `workers` other processes. Raises RooflineError for a file that cannot
-    be read or holds no trace.
+    `executor` helps with a large file in `workers` other processes, or reads several files side by side. Raises
+    RooflineError for a file that cannot be read or holds no trace.
     """
     from roofline.diagnosis.opening import open_profile
     from roofline.files import printable
     from roofline.trace.events import Trace
     from roofline.trace.readers.source import MOST
 
-    found = open_profile(
-        path, most=MOST if most is None else most, progress=progress, executor=executor, workers=workers
-    )
+    limit = MOST if most is None else most
+    if not isinstance(path, str | os.PathLike):
+        if len(path) != 1:
+            from roofline.diagnosis.ranks import diagnose_ranks
+
+            return diagnose_ranks(path, limit, device, executor, progress)
+        path = path[0]
+    found = open_profile(path, most=limit, progress=progress, executor=executor, workers=workers)
     if isinstance(found, Trace):
         from roofline.diagnosis.judge import diagnose_trace
 
-        return diagnose_trace(found)
+        return diagnose_trace(found, device)
     from roofline.diagnosis.assess import assess
     from roofline.diagnosis.benchmarks import Run
     from roofline.workload import Precision

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from roofline.diagnosis.result import Communication, Copies, KernelRow, Share
+from roofline.diagnosis.result import Communication, Copies, Share
 from roofline.trace import timeline
-from roofline.trace.classify import CATEGORIES, COMPUTE, category, readable
+from roofline.trace.classify import CATEGORIES, COMPUTE, category
 from roofline.trace.events import COPY, KERNEL, NONE, SET, Activities, Trace, listed
 from roofline.trace.link import Links
 
@@ -74,52 +74,6 @@ def communication(gpu: Activities, rows: Ints, kinds: Ints) -> Communication:
     overlapped = timeline.total(timeline.intersect(talking, working))
     union = timeline.total(talking)
     return Communication(len(talk), union, union - overlapped, overlapped)
-
-
-def kernel_rows(trace: Trace, links: Links, rows: Ints, kinds: Ints) -> tuple[KernelRow, ...]:
-    """Kernels, copies and memsets by name, the costliest first."""
-    import numpy as np
-
-    gpu = trace.gpu
-    if not len(rows):
-        return ()
-    keys, which = np.unique(np.stack([gpu.name[rows], kinds]), axis=1, return_inverse=True)
-    which = which.reshape(-1)
-    sums = np.zeros(keys.shape[1], np.int64)
-    np.add.at(sums, which, gpu.duration[rows])
-    calls = np.bincount(which, minlength=keys.shape[1])
-    order = np.lexsort((keys[0], -sums))
-    whole = max(int(sums.sum()), 1)
-    operators = _operators(trace, links.op[rows], which)
-    found: list[KernelRow] = []
-    for at in listed(order):
-        name = trace.names[int(keys[0, at])]
-        found.append(
-            KernelRow(
-                name=name,
-                readable=readable(name),
-                category=CATEGORIES[int(keys[1, at])],
-                operator=operators.get(at, ""),
-                calls=int(calls[at]),
-                sum=int(sums[at]),
-                share=int(sums[at]) / whole,
-            )
-        )
-    return tuple(found)
-
-
-def _operators(trace: Trace, ops: Ints, which: Ints) -> dict[int, str]:
-    """For each row of kernels the operator that launched it most."""
-    import numpy as np
-
-    known = ops != NONE
-    if not known.any():
-        return {}
-    pairs, counts = np.unique(np.stack([which[known], trace.ops.name[ops[known]]]), axis=1, return_counts=True)
-    found: dict[int, str] = {}
-    for at in listed(np.argsort(counts, kind="stable")):  # the most frequent comes last, and stays
-        found[int(pairs[0, at])] = trace.names[int(pairs[1, at])]
-    return found
 
 
 def copies(trace: Trace, rows: Ints) -> tuple[Copies, ...]:

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from roofline.diagnosis.breakdown import breakdown, categories, communication, copies, kernel_rows, total_time
+from roofline.device import Device
+from roofline.diagnosis.breakdown import breakdown, categories, communication, copies, total_time
+from roofline.diagnosis.costing import Costing, costing
+from roofline.diagnosis.coverage import coverage
+from roofline.diagnosis.demanded import kernel_rows
 from roofline.diagnosis.idle import idle
 from roofline.diagnosis.launches import launches
-from roofline.diagnosis.result import Cause, Diagnosis, Share
+from roofline.diagnosis.result import Diagnosis, Earlier
+from roofline.diagnosis.rules import findings
+from roofline.diagnosis.rules.scene import Scene
 from roofline.diagnosis.steps import passes, steps
+from roofline.diagnosis.verdict import verdict
+from roofline.errors import UnknownName
 from roofline.recognition import Recognition, recognise
 from roofline.trace import timeline
 from roofline.trace.events import Card, Trace
 from roofline.trace.link import link
-from roofline.units import percent
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,8 +30,11 @@ if TYPE_CHECKING:
     Ints = NDArray[np.signedinteger[Any]]
 
 
-def diagnose_trace(trace: Trace) -> Diagnosis:
-    """Where the time of a trace's device went; of several devices, the one with the most activities."""
+def diagnose_trace(trace: Trace, supply: Device | None = None) -> Diagnosis:
+    """Where the time of a trace's device went; of several devices, the one with the most activities.
+
+    Bounds are those of `supply`, else of the device that the file names.
+    """
     import numpy as np
 
     gpu = trace.gpu
@@ -37,17 +48,24 @@ def diagnose_trace(trace: Trace) -> Diagnosis:
     card = _card(trace, device)
     shares = breakdown(gpu, rows, kinds)
     causes, gaps = idle(trace, links, rows, busy, window)
-    return Diagnosis(
+    known = None if card is None else _recognised(card)
+    supply, supply_from = _supply(supply, known)
+    costs = costing(trace, links, rows, kinds, supply)
+    kernels, placed = kernel_rows(
+        trace, links, rows, kinds, costs, None if supply is None else supply.cache or supply.l2
+    )
+    limit, sentence = verdict(shares, causes, kernels, window[1] - window[0])
+    found = Diagnosis(
         source=trace.source,
         format=trace.format,
         device=device,
         card=card,
-        recognition=None if card is None else _recognised(card),
+        recognition=known,
         rank=trace.rank,
         window=window[1] - window[0],
         busy=total_time(shares),
         breakdown=shares,
-        kernels=kernel_rows(trace, links, rows, kinds),
+        kernels=kernels,
         causes=tuple(causes),
         gaps=tuple(gaps),
         steps=steps(trace, links, rows),
@@ -58,9 +76,38 @@ def diagnose_trace(trace: Trace) -> Diagnosis:
         counts=trace.counts,
         bytes=trace.bytes,
         others={int(each): int(n) for each, n in zip(devices, counts, strict=True) if each != device},
-        verdict=_verdict(shares, causes, window[1] - window[0]),
+        verdict=sentence,
         warnings=trace.warnings,
+        supply=supply,
+        supply_from=supply_from,
+        placed=placed,
+        coverage=coverage(trace, rows, kinds, costs),
+        earlier=_earlier(gpu.duration[rows], costs),
+        limit=limit,
     )
+    return replace(found, findings=findings(Scene(found, trace, links, rows, kinds, costs)))
+
+
+def _recognised(card: Card) -> Recognition:
+    bandwidth = None if card.bandwidth is None else float(card.bandwidth)
+    return recognise(card.name, sms=card.multiprocessors, memory=card.memory, bandwidth=bandwidth)
+
+
+def _supply(given: Device | None, known: Recognition | None) -> tuple[Device | None, str]:
+    """The device that bounds are taken on, and what says so."""
+    if given is not None:
+        return given, f"{given.id}, as asked for"
+    if known is None:
+        return None, "the file does not name its device"
+    try:
+        return known.device(), known.reason
+    except UnknownName as error:
+        return None, str(error)
+
+
+def _earlier(duration: Ints, costs: Costing) -> Earlier | None:
+    tail = costs.tail
+    return None if tail is None else Earlier(len(tail.mine), int(duration[tail.mine].sum()), tail.of)
 
 
 def _card(trace: Trace, device: int | None) -> Card | None:
@@ -72,23 +119,3 @@ def _card(trace: Trace, device: int | None) -> Card | None:
     if mine and (len(same) == 1 or not any("AMD" in each.name for each in trace.cards)):
         return mine[0]
     return trace.cards[0] if len(same) == 1 else None
-
-
-def _recognised(card: Card) -> Recognition:
-    bandwidth = None if card.bandwidth is None else float(card.bandwidth)
-    return recognise(card.name, sms=card.multiprocessors, memory=card.memory, bandwidth=bandwidth)
-
-
-def _verdict(shares: tuple[Share, ...], causes: list[Cause], window: int) -> str:
-    """One sentence: what takes the most of the window."""
-    if not window:
-        return "No device activity in this file: it says nothing of a GPU."
-    largest = max(shares, key=lambda each: each.attributed)
-    idle_time = sum(each.time for each in causes)
-    if idle_time > largest.attributed:
-        cause = causes[0]
-        return (
-            f"The device was idle {percent(idle_time / window)} of the window, {percent(cause.time / idle_time)} of "
-            f"that: {cause.cause}."
-        )
-    return f"Most of the window is {largest.category}: {percent(largest.attributed / window)}."

@@ -4,10 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from roofline.bound import Bound, Point
+from roofline.cost import Work
+from roofline.device import Device
+from roofline.diagnosis.findings import Finding
+from roofline.diagnosis.numbers import real
 from roofline.recognition import Recognition
 from roofline.trace.events import Card, Counts, Rank
+from roofline.units import NS_PER_S
+
+if TYPE_CHECKING:
+    from roofline.diagnosis.coverage import Coverage
+    from roofline.show.chart import Chart
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +47,72 @@ class KernelRow:
     calls: int
     sum: int  # [ns]
     share: float  # of the sum of all activities
+    demand: Demanded | None = None  # of the calls whose cost is known; None where none is
+
+
+@dataclass(frozen=True, slots=True)
+class Demanded:
+    """What the costed calls of a kernel demand together, and the least time for it.
+
+    `bound` [s] and `by` are None where the device, or a supply that decides, is not known. Kernels that only help
+    their operator demand nothing: 0 FLOP, 0 byte.
+    """
+
+    calls: int
+    time: int  # [ns] that these calls took
+    flops: int
+    bytes: int
+    link_bytes: int
+    bound: float | None
+    by: str | None
+    note: str = ""
+
+    @property
+    def of_bound(self) -> float | None:
+        """The share of its bound that it reached: 1 is as fast as the device allows."""
+        return None if self.bound is None or not self.time else self.bound * NS_PER_S / self.time
+
+    @property
+    def intensity(self) -> float | None:
+        """Arithmetic intensity [FLOP/byte]; None without memory bytes."""
+        return self.flops / self.bytes if self.bytes else None
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """All calls of one kernel with the same work: a dot on the roofline."""
+
+    row: int  # of `kernels`
+    operator: str
+    shapes: str
+    work: Work
+    kernel: str
+    category: str
+    bound: Bound | None
+    calls: int
+    time: int  # [ns]
+    parts: float  # pieces of the work that these calls did: as many as calls, fewer where several share one
+    name: str = ""  # the kernel as the file calls it
+
+    @property
+    def bound_seconds(self) -> float | None:
+        """The bound of all calls, one after another [s]."""
+        return None if self.bound is None else self.parts * real(self.bound.seconds)
+
+    @property
+    def excess(self) -> float:
+        """Seconds beyond the bound; 0 where it is not known, or was beaten."""
+        least = self.bound_seconds
+        return 0.0 if least is None else max(self.time / NS_PER_S - least, 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """What the device still did of the step before the record: placed beside the end of a recorded step."""
+
+    activities: int
+    time: int  # [ns]
+    of: int  # activities of the step whose end they equal
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +235,13 @@ class Diagnosis:
     others: Mapping[int, int]  # other devices in the file and the activities on them
     verdict: str
     warnings: tuple[str, ...]
+    supply: Device | None = None  # the device that bounds are taken on
+    supply_from: str = ""  # what says that it is this one
+    placed: tuple[Placed, ...] = ()  # kernels by their work, the costliest first
+    coverage: Coverage | None = None
+    earlier: Earlier | None = None
+    limit: str = ""  # what the verdict names: memory, compute, latency, communication, input, host; "" for none
+    findings: tuple[Finding, ...] = ()
 
     @property
     def idle(self) -> int:
@@ -167,6 +250,18 @@ class Diagnosis:
 
     def to_dict(self) -> dict[str, Any]:
         """The diagnosis as JSON types, schema `roofline.diagnosis/1`."""
-        from roofline.show.diagnosis import diagnosis_record
+        from roofline.show.diagnosis_record import diagnosis_record
 
         return diagnosis_record(self)
+
+    def points(self) -> tuple[Point, ...]:
+        """Kernels as measured dots on the device's roofline, the costliest first; none where it is not known."""
+        from roofline.diagnosis.points import points
+
+        return points(self)
+
+    def chart(self) -> Chart:
+        """The roofline with what was measured; raises BadValue where no kernel has a place on one."""
+        from roofline.show.diagnosis_report import diagnosis_chart
+
+        return diagnosis_chart(self)

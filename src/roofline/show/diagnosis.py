@@ -1,194 +1,24 @@
-"""A diagnosis as JSON types and as terminal text. Names are data: they come from a file."""
+"""A diagnosis as terminal text. Names are data: they come from a file."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
-import msgspec
 from rich.console import Group, RenderableType
 
-from roofline.diagnosis.idle import MEANING
-from roofline.diagnosis.result import Diagnosis, Launches, Pass, Steps
-from roofline.show.measured_schema import MeasuredDevice
-from roofline.show.schema import (
-    BreakdownRecord,
-    CategoryRecord,
-    CauseRecord,
-    CommunicationRecord,
-    CopiesRecord,
-    DiagnosisRecord,
-    EventsRecord,
-    GapRecord,
-    LaunchesRecord,
-    MeasuredKernel,
-    PassRecord,
-    RankRecord,
-    StepRecord,
-    StepsRecord,
-)
+from roofline.diagnosis.result import Diagnosis, KernelRow, Launches, Pass, Steps
+from roofline.show.diagnosis_record import bandwidth, device_name, earlier, ridges, together
 from roofline.show.terminal import Cell, bullets, table, text
 from roofline.trace.events import Card
 from roofline.units import GIGA, NS_PER_S, column, gib, percent, scale, si, significant
 
+_WHOLE = 0.995  # of the compute time: what is left beyond is not worth a sentence
+_FINDINGS = 6  # of the terminal text; the JSON has all
 _KERNELS = 12  # rows of the terminal table; the JSON has all
 
 
 def _s(nanoseconds: int) -> float:
     return nanoseconds / NS_PER_S
-
-
-def _maybe(nanoseconds: int | None) -> float | None:
-    return None if nanoseconds is None else _s(nanoseconds)
-
-
-def diagnosis_record(found: Diagnosis) -> dict[str, Any]:
-    """A diagnosis as JSON types."""
-    parts = {each.category: each.attributed for each in found.breakdown} | {"idle": found.idle}
-    counts = found.counts
-    record = DiagnosisRecord(
-        schema="roofline.diagnosis/1",
-        source=found.source,
-        format=found.format,
-        device=_device(found),
-        window_s=_s(found.window),
-        busy_s=_s(found.busy),
-        idle_s=_s(found.idle),
-        window_ns=found.window,
-        busy_ns=found.busy,
-        idle_ns=found.idle,
-        breakdown=BreakdownRecord(**{name: _s(value) for name, value in parts.items()}),
-        breakdown_ns=parts,
-        categories=_categories(found),
-        kernels=_kernels(found),
-        coverage=0.0,
-        findings=[],
-        verdict=found.verdict,
-        idle_causes=[
-            CauseRecord(each.cause, MEANING[each.cause], _s(each.time), each.time, each.gaps, _s(each.longest))
-            for each in found.causes
-        ],
-        gaps=[GapRecord(_s(each.at), _s(each.length), each.cause, each.host, each.next) for each in found.gaps],
-        steps=None if found.steps is None else _steps(found.steps),
-        passes=[_pass(each) for each in found.passes],
-        launches=_launches(found.launches),
-        copies=[
-            CopiesRecord(each.kind, each.pinned, each.calls, each.bytes, _s(each.sum), _rate(each.bytes, each.sum))
-            for each in found.copies
-        ],
-        communication=CommunicationRecord(
-            found.communication.calls,
-            _s(found.communication.union),
-            _s(found.communication.exposed),
-            _s(found.communication.overlapped),
-        ),
-        rank=RankRecord(found.rank.rank, found.rank.ranks, found.rank.backend),
-        events=EventsRecord(counts.read, dict(counts.used), dict(counts.left_out), counts.lost, found.bytes),
-        other_devices={str(device): count for device, count in found.others.items()},
-        warnings=list(found.warnings),
-    )
-    return msgspec.to_builtins(record)
-
-
-def _rate(moved: int, time: int) -> float | None:
-    return moved / _s(time) if time > 0 and moved > 0 else None
-
-
-def _device(found: Diagnosis) -> MeasuredDevice:
-    known = found.recognition
-    if known is None:
-        return MeasuredDevice(None, _device_name(found), None, [], found.device, None, None, {})
-    card = found.card
-    bandwidth, clock = (card.bandwidth, card.clock) if card is not None else (None, None)
-    candidates = list(known.candidates)
-    return MeasuredDevice(
-        known.id, _device_name(found), known.reason, candidates, found.device, bandwidth, clock, _ridge(found)
-    )
-
-
-def _ridge(found: Diagnosis) -> dict[str, float]:
-    """Peaks of the recognised device over the bandwidth that the file itself states [FLOP/byte]."""
-    known, card = found.recognition, found.card
-    if known is None or known.id is None or card is None or not card.bandwidth:
-        return {}
-    return {rate: peak / card.bandwidth for rate, peak in known.device().peak.items()}
-
-
-def _device_name(found: Diagnosis) -> str:
-    """What the file calls it; where that is nothing, the id of the device that it is."""
-    known = found.recognition.id if found.recognition is not None else None
-    return (found.card.name if found.card is not None else "") or known or ""
-
-
-def _categories(found: Diagnosis) -> list[CategoryRecord]:
-    return [
-        CategoryRecord(
-            each.category,
-            each.calls,
-            _s(each.sum),
-            _s(each.union),
-            _s(each.attributed),
-            _s(each.hidden),
-            each.attributed,
-        )
-        for each in found.breakdown
-    ]
-
-
-def _kernels(found: Diagnosis) -> list[MeasuredKernel]:
-    return [
-        MeasuredKernel(
-            name=each.name,
-            readable=each.readable,
-            category=each.category,
-            operator=each.operator,
-            calls=each.calls,
-            seconds=_s(each.sum),
-            share=each.share,
-            flops=None,
-            bytes=None,
-            intensity=None,
-            bound=None,
-            bound_seconds=None,
-            of_bound=None,
-            cost_from="unknown",
-        )
-        for each in found.kernels
-    ]
-
-
-def _steps(steps: Steps) -> StepsRecord:
-    rows = [StepRecord(each.name, _s(each.length), _s(each.busy), each.warm_up) for each in steps.steps]
-    return StepsRecord(_s(steps.median), _s(steps.least), _s(steps.most), steps.rule, rows)
-
-
-def _pass(each: Pass) -> PassRecord:
-    return PassRecord(
-        each.name,
-        each.padded,
-        each.context_requests,
-        each.context_tokens,
-        each.context_kv,
-        each.generation_requests,
-        each.generation_tokens,
-        each.generation_kv,
-    )
-
-
-def _launches(each: Launches) -> LaunchesRecord:
-    return LaunchesRecord(
-        linked=each.linked,
-        unlinked=each.unlinked,
-        unlinked_s=_s(each.unlinked_time),
-        delay_median_s=_maybe(each.delay),
-        delay_p95_s=_maybe(each.delay_most),
-        cost_median_s=_maybe(each.cost),
-        queue_depth_median=each.depth,
-        starved_share=each.starved,
-        short_kernels=each.short,
-        short_kernels_s=_s(each.short_time),
-        graph_replayed=each.replayed,
-    )
 
 
 def diagnosis_text(found: Diagnosis) -> RenderableType:
@@ -198,7 +28,8 @@ def diagnosis_text(found: Diagnosis) -> RenderableType:
     blocks += [text(), text(found.verdict), text()]
     if found.window:
         blocks += [_where(found), text(), *_beside(found)]
-        blocks += [text("Costliest", "bold"), _costliest(found), text()]
+        blocks += _findings(found)
+        blocks += [text("Costliest", "bold"), _costliest(found), *map(text, _costs(found)), text()]
     if found.causes:
         blocks += [text("Idle", "bold"), _idle(found), text(), *_gaps(found)]
     if found.steps is not None:
@@ -213,7 +44,7 @@ def _title(found: Diagnosis) -> str:
     rank = found.rank
     of = f", rank {rank.rank}" if rank.rank is not None and (rank.ranks or 0) > 1 else ""
     of += f" of {rank.ranks}" if of else ""
-    device = _device_name(found) or ("device unknown" if found.window else "no device")
+    device = device_name(found) or ("device unknown" if found.window else "no device")
     return f"{found.source}: {device}{of}"
 
 
@@ -224,7 +55,7 @@ def _subtitle(found: Diagnosis) -> str:
         facts += [gib(card.memory)] if card.memory else []
         facts += [f"{card.multiprocessors} multiprocessors"] if card.multiprocessors else []
         facts += [f"{significant(card.bandwidth / GIGA, 4)} GB/s"] if card.bandwidth else []
-        ridge = _ridge(found).get("bf16")
+        ridge = ridges(found).get("bf16")
         facts += [f"ridge {significant(ridge)} FLOP/byte in bf16"] if ridge else []
     if found.recognition is not None:
         facts.append(found.recognition.id or f"device {found.recognition.status}")
@@ -241,6 +72,20 @@ def _ms(times: Sequence[int], whole: int) -> tuple[list[str], str]:
 def _share(time: int, whole: int) -> str:
     share = time / whole if whole else 0.0
     return f"{100 * share:.1f} %" if share >= 0.0005 or not time else "<0.1 %"
+
+
+def _costs(found: Diagnosis) -> Iterable[str]:
+    """What bounds rest on, and how much has one."""
+    yield coverage_line(found)
+    if found.supply is None:
+        yield f"No bounds: {found.supply_from}. Name the device with --device."
+    flops, _, _, least, of_bound = together(row.demand for row in found.kernels)
+    if least is not None and of_bound is not None:
+        done = si(float(flops), "FLOP")
+        yield f"What has a cost, together: {done}, bound {si(least, 's')}, {percent(of_bound)} of it reached."
+    if found.earlier is not None:
+        each = found.earlier
+        yield f"{each.activities:,} activities ({si(_s(each.time), 's')}) began before the record: {earlier(each)}."
 
 
 def _where(found: Diagnosis) -> RenderableType:
@@ -276,7 +121,7 @@ def _beside(found: Diagnosis) -> list[RenderableType]:
         )
     for each in found.copies:
         pinned = {True: ", pinned", False: ", pageable", None: ""}[each.pinned]
-        rate = _rate(each.bytes, each.sum)
+        rate = bandwidth(each.bytes, each.sum)
         speed = f" at {significant(rate / GIGA)} GB/s" if rate else ""
         lines.append(
             f"Copies {each.kind}{pinned}: {each.calls:,} with {gib(each.bytes)} in {si(_s(each.sum), 's')}{speed}."
@@ -312,9 +157,17 @@ def _costliest(found: Diagnosis) -> RenderableType:
     rows = found.kernels[:_KERNELS]
     whole = sum(each.sum for each in found.kernels)
     cells, unit = _ms([each.sum for each in rows], whole)
-    heads = [("kernel", "left"), ("category", "left"), ("calls", "right"), (unit, "right"), ("share", "right")]
+    heads = [
+        ("kernel", "left"),
+        ("category", "left"),
+        ("calls", "right"),
+        (unit, "right"),
+        ("share", "right"),
+        ("limit", "left"),
+        ("of bound", "right"),
+    ]
     body: list[list[Cell]] = [
-        [each.readable, each.category, f"{each.calls:,}", cell, _share(each.sum, whole)]
+        [each.readable, each.category, f"{each.calls:,}", cell, _share(each.sum, whole), *_bound(each)]
         for each, cell in zip(rows, cells, strict=True)
     ]
     if len(found.kernels) > len(rows):
@@ -327,9 +180,46 @@ def _costliest(found: Diagnosis) -> RenderableType:
                 f"{sum(each.calls for each in rest):,}",
                 _ms([left], whole)[0][0],
                 _share(left, whole),
+                "",
+                "",
             ]
         )
     return table(heads, body)
+
+
+def _bound(row: KernelRow) -> tuple[str, str]:
+    """What limits a kernel, and the share of its bound that it reached."""
+    demand = row.demand
+    if demand is None or demand.of_bound is None:
+        return "", "unknown"
+    return demand.by or "nothing", percent(demand.of_bound)
+
+
+def _findings(found: Diagnosis) -> list[RenderableType]:
+    """What to change first, with the time at stake and the figures behind it."""
+    blocks: list[RenderableType] = []
+    for number, each in enumerate(found.findings[:_FINDINGS], 1):
+        blocks.append(text(f"{number}. {each.title}: {si(each.at_stake or 0.0, 's', 3)} at stake", "bold"))
+        blocks.append(bullets([*each.evidence, f"First: {each.advice}"]))
+    if len(found.findings) > _FINDINGS:
+        blocks.append(text(f"{len(found.findings) - _FINDINGS} smaller ones are in --json.", "dim"))
+    return [text("What to change first", "bold"), *blocks, text()] if blocks else []
+
+
+def coverage_line(found: Diagnosis) -> str:
+    """What share of the compute time has a cost, and how to record the rest."""
+    parts = found.coverage
+    if parts is None or not parts.compute:
+        return "Nothing was computed on the device, so no kernel has a cost."
+    line = f"{percent(parts.share)} of the compute time has a cost from shapes"
+    if parts.placed:
+        line += f", {percent(parts.placed / parts.compute)} of it as the tail of the step before"
+    if parts.share > _WHOLE:
+        return f"{line}."
+    why = max(parts.without, key=lambda each: parts.without[each])
+    line += f". Most of the rest, {percent(parts.without[why] / parts.compute)}, has none because {why}"
+    remedy = parts.remedy()
+    return f"{line}: {remedy}." if remedy else f"{line}."
 
 
 def _idle(found: Diagnosis) -> RenderableType:
@@ -402,4 +292,3 @@ def _read(found: Diagnosis) -> Iterable[str]:
         yield f"left out: {left}"
     if counts.lost:
         yield f"lost: {counts.lost:,} that could not be read"
-    yield "Costs and bounds of measured kernels are not worked out yet: kernels stand by their time alone"

@@ -397,10 +397,19 @@ class CategoryRecord(msgspec.Struct):
     attributed_s: float
     hidden_s: float
     attributed_ns: int
+    flops: int
+    bytes: int
+    costed_s: float
+    bound_s: float | None
+    of_bound: float | None
 
 
 class MeasuredKernel(msgspec.Struct):
-    """All calls of one kernel; `share` is of the time of all activities, one after another."""
+    """All calls of one kernel; `share` is of the time of all activities, one after another.
+
+    `flops`, `bytes` and `bound_seconds` are of the `costed_calls`, which took `costed_seconds`; `of_bound` is
+    bound_seconds over costed_seconds. `shapes` are these calls by operator and shapes.
+    """
 
     name: str
     readable: str
@@ -416,6 +425,46 @@ class MeasuredKernel(msgspec.Struct):
     bound_seconds: float | None
     of_bound: float | None
     cost_from: Literal["shapes", "ledger", "counters", "unknown"]
+    link_bytes: int | None
+    costed_calls: int
+    costed_seconds: float
+    note: str
+    shapes: list[ShapeRecord]
+
+
+class ShapeRecord(msgspec.Struct):
+    """Calls of one kernel with the same work; `flops` and `bytes` are of one piece, `pieces` is how many were done."""
+
+    operator: str
+    op: str
+    shapes: str
+    calls: int
+    pieces: float
+    seconds: float
+    flops: int
+    bytes: int
+    rate: str
+    bound: Resource | None
+    bound_seconds: float | None
+    of_bound: float | None
+
+
+class CoverageRecord(msgspec.Struct):
+    """Compute time by where its cost is from; `without` by the reason for which it has none."""
+
+    compute_s: float
+    from_shapes_s: float
+    from_next_step_s: float
+    without_s: dict[str, float]
+    remedy: str
+
+
+class EarlierRecord(msgspec.Struct):
+    """Activities of the step before the record, each equal to one at the end of a recorded step."""
+
+    activities: int
+    seconds: float
+    placed: str
 
 
 class CauseRecord(msgspec.Struct):
@@ -525,8 +574,57 @@ class EventsRecord(msgspec.Struct):
     text_bytes: int
 
 
+class MeasuredMfu(msgspec.Struct):
+    """Model FLOPs utilisation of the recorded step, from its own operations: a share of the dense peak of `rate`."""
+
+    value: float
+    flops: int
+    seconds: float
+    rate: str
+    peak: float
+
+
+class SideRecord(msgspec.Struct):
+    """One kind of kernel, predicted and measured, all calls together."""
+
+    op: str
+    predicted_flops: int
+    measured_flops: int
+    predicted_bytes: int
+    measured_bytes: int
+    bound_seconds: float
+    seconds: float
+
+
+class BesideRecord(msgspec.Struct):
+    """A model's exact ledger beside the recorded step (`--model`); `mfu` is the ledger's FLOPs over the step's peak."""
+
+    model: str
+    workload: str
+    kernels: list[SideRecord]
+    not_in_step: list[str]
+    seconds: float
+    bound_seconds: float
+    mfu: float | None
+
+
+class RankRowRecord(msgspec.Struct):
+    """One rank of several; `waiting_s` is what its collectives took beyond the rank that came last."""
+
+    file: str
+    rank: int | None
+    window_s: float
+    busy_s: float
+    compute_s: float
+    communication_s: float
+    exposed_s: float
+    idle_s: float
+    waiting_s: float | None
+    last_to: int | None
+
+
 class DiagnosisRecord(msgspec.Struct):
-    """`diagnose --json`."""
+    """`diagnose --json`; of several files, of the rank that the others wait for, with a row for each in `ranks`."""
 
     schema: Literal["roofline.diagnosis/1"]
     source: str
@@ -543,8 +641,13 @@ class DiagnosisRecord(msgspec.Struct):
     categories: list[CategoryRecord]
     kernels: list[MeasuredKernel]
     coverage: float
+    coverage_parts: CoverageRecord
     findings: list[FindingRecord]
     verdict: str
+    limit: Literal["memory", "compute", "latency", "communication", "input", "host", ""]
+    bounds_on: str | None
+    bounds_from: str
+    earlier: EarlierRecord | None
     idle_causes: list[CauseRecord]
     gaps: list[GapRecord]
     steps: StepsRecord | None
@@ -555,6 +658,50 @@ class DiagnosisRecord(msgspec.Struct):
     rank: RankRecord
     events: EventsRecord
     other_devices: dict[str, int]
+    warnings: list[str]
+    mfu: MeasuredMfu | None
+    beside: BesideRecord | None
+    ranks: list[RankRowRecord] | None
+    collectives_compared: int
+
+
+class ChangeRecord(msgspec.Struct):
+    """One line before and after; `matched_by` says how the two were found to be the same, "" where one is missing."""
+
+    name: str
+    shapes: str
+    before_s: float
+    after_s: float
+    difference_s: float
+    difference_ns: int
+    calls_before: int
+    calls_after: int
+    status: Literal["faster", "slower", "same", "appeared", "vanished"]
+    matched_by: str
+    before_name: str
+
+
+class ComparisonRecord(msgspec.Struct):
+    """`compare --json`: the differences of `changes` in nanoseconds add up to `difference_ns`.
+
+    `share` and `noise` are of what is `judged`: the median step, the window, or the bound of a ledger.
+    """
+
+    schema: Literal["roofline.comparison/1"]
+    before: str
+    after: str
+    kind: Literal["profile", "ledger"]
+    before_s: float
+    after_s: float
+    difference_s: float
+    difference_ns: int
+    judged: str
+    judged_before_s: float
+    judged_after_s: float
+    share: float
+    noise: float | None
+    failed: bool | None
+    changes: list[ChangeRecord]
     warnings: list[str]
 
 
@@ -616,6 +763,7 @@ SCHEMAS: dict[str, type[msgspec.Struct]] = {
     "search-1": SearchRecord,
     "assessment-1": AssessmentRecord,
     "measure-1": MeasureRecord,
+    "comparison-1": ComparisonRecord,
 }
 
 

@@ -1,0 +1,135 @@
+"""`roofline compare`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
+from cyclopts import Parameter
+
+from roofline.catalogue import load_sheet
+from roofline.cli.options import Bytes, print_json, print_text
+from roofline.errors import BadValue, DataError, shown
+from roofline.units import MIB
+
+if TYPE_CHECKING:
+    from roofline.device import Device
+    from roofline.diagnosis.changes import Side
+
+_LARGEST = 64 * MIB  # [byte] of a ledger's JSON
+_FAILED = 1
+
+
+def compare(
+    before: str,
+    after: str,
+    /,
+    *,
+    device: Annotated[str | None, Parameter(negative=())] = None,
+    fail_over: Annotated[str | None, Parameter(negative=())] = None,
+    limit: Annotated[Bytes | None, Parameter(negative=())] = None,
+    markdown: Annotated[bool, Parameter(negative=())] = False,
+    json: Annotated[bool, Parameter(negative=())] = False,
+) -> int:
+    """What changed between two runs, or two predictions: changes in seconds that add up to the whole.
+
+    Parameters
+    ----------
+    before
+        A profile, or what `roofline predict --json` printed.
+    after
+        Another one of the same kind.
+    device
+        The device of both profiles, where they do not name it.
+    fail_over
+        Exit with 1 where it got slower by more than this share and by more than the noise, as 3%.
+    limit
+        The most text that is read of a profile, unpacked, as 16GiB.
+    markdown
+        A table for a pull request instead of text.
+    json
+        One JSON object instead of text.
+    """
+    share = None if fail_over is None else _share(fail_over)
+    supply = None if device is None else load_sheet(device).device()
+    from roofline.diagnosis.changes import compare as compared
+    from roofline.show.changes import comparison_markdown, comparison_record, comparison_text
+
+    found = compared(_side(before, limit, supply), _side(after, limit, supply))
+    if json:
+        print_json(comparison_record(found, share))
+    elif markdown:
+        print_text(comparison_markdown(found))
+    else:
+        from roofline.show.terminal import show
+
+        show(comparison_text(found))
+    return _FAILED if share is not None and found.slower_than(share) else 0
+
+
+def _share(text: str) -> float:
+    """A share of --fail-over: 3% or 0.03; raises BadValue."""
+    number = text.removesuffix("%").strip()
+    try:
+        value = float(number) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= 10:
+        raise BadValue(f"--fail-over: {shown(text)} is no share. Write it as 3% or 0.03.")
+    return value
+
+
+def _side(name: str, limit: int | None, device: Device | None) -> Side:
+    """A run from its file: a ledger's JSON, or a profile."""
+    from roofline.diagnosis.changes import of_diagnosis
+
+    ledger = _ledger(name)
+    if ledger is not None:
+        return ledger
+    from roofline.diagnosis import diagnose
+    from roofline.diagnosis.result import Diagnosis
+
+    found = diagnose(name, most=limit, device=device)
+    if not isinstance(found, Diagnosis):
+        raise BadValue(f"{name} has no timeline: profiles with one are compared, and ledgers.")
+    return of_diagnosis(found)
+
+
+class _Kernel(msgspec.Struct):
+    name: str
+    op: str
+    count: int
+    seconds: float
+
+
+class _Ledger(msgspec.Struct):
+    schema: str
+    kernels: list[_Kernel]
+    model: dict[str, Any]
+    device: dict[str, Any]
+    workload: dict[str, Any]
+
+
+def _ledger(name: str) -> Side | None:
+    """The ledger in a file that `predict --json` wrote; None where it is something else."""
+    path = Path(name).expanduser()
+    try:
+        if path.stat().st_size > _LARGEST:
+            return None
+        with path.open("rb") as file:
+            if b"roofline.ledger/" not in file.read(400):
+                return None
+            file.seek(0)
+            text = file.read(_LARGEST)
+    except (OSError, ValueError, RuntimeError):
+        return None  # what it is, the reader of profiles says
+    from roofline.diagnosis.changes import of_record
+
+    try:
+        found = msgspec.json.decode(text, type=_Ledger)
+    except msgspec.DecodeError as error:
+        raise DataError(f"{name} is no ledger that can be read: {error}. Write it again: predict --json.") from None
+    rows = [(each.name, each.op, each.count, each.seconds) for each in found.kernels]
+    setting = {"model": found.model.get("name"), "device": found.device.get("id"), "workload": found.workload}
+    return of_record(name, rows, {key: str(value) for key, value in setting.items()})

@@ -1,0 +1,186 @@
+"""Kernels that go through their tensors element by element, and reductions."""
+
+from __future__ import annotations
+
+import math
+
+from roofline.cost import Work
+from roofline.diagnosis.costs.call import BOOL, INT64, Call, Tensor
+from roofline.diagnosis.costs.registry import cost
+from roofline.diagnosis.costs.tensors import broadcast, promoted, streamed
+
+# FLOPs an element are the convention of the small kernels: 1, and 3 of an activation with its gradient.
+_ONE = """abs neg exp exp2 expm1 log log2 log10 log1p sqrt rsqrt reciprocal sin cos tan asin acos atan sinh cosh
+erf erfc erfinv floor ceil round trunc frac sign sgn clamp clamp_min clamp_max threshold bitwise_not nan_to_num
+pow logit square positive relu relu6 hardtanh leaky_relu conj_physical real imag angle deg2rad special_expit
+tril triu flip roll div_scalar __lshift__ __rshift__ bitwise_left_shift alpha_dropout exponential"""
+_ACTIVATIONS = (
+    """sigmoid tanh gelu silu mish elu selu celu softplus hardswish hardsigmoid log_sigmoid_forward softshrink"""
+)
+_TWO = """add sub mul div floor_divide remainder fmod pow atan2 maximum minimum bitwise_and bitwise_or bitwise_xor
+__and__ __or__ __xor__ __iand__ __ior__ rsub xlogy hypot fmax fmin lerp true_divide masked_fill logaddexp copysign
+dist heaviside nextafter ldexp dropout_backward native_dropout_backward"""
+_GRADIENTS = """threshold_backward sigmoid_backward tanh_backward gelu_backward silu_backward elu_backward
+hardswish_backward hardtanh_backward leaky_relu_backward softplus_backward logit_backward hardsigmoid_backward
+mish_backward log_sigmoid_backward glu_jvp"""
+_TESTS = "eq ne lt le gt ge logical_and logical_or logical_xor isclose"
+_TESTS_OF_ONE = "isnan isinf isfinite logical_not isposinf isneginf signbit"
+_THREE = "addcmul addcdiv where _s_where clamp_tensor lerp_tensor"
+_WRITES = """fill_ zero_ uniform_ normal_ random_ bernoulli_ exponential_ cauchy_ log_normal_ geometric_ fill zero
+native_dropout_mask"""
+
+
+def _names(text: str, *, in_place: bool = True) -> list[str]:
+    plain = [f"aten::{name}" for name in text.split()]
+    return plain + [f"{name}_" for name in plain if in_place and not name.endswith("_")]
+
+
+def _pointwise(call: Call, operands: int, flops: int, result: Tensor | None = None) -> Work | None:
+    """Reads its operands, writes one tensor: itself in place, the one that it is given, or one that they make."""
+    tensors = [each for each in call.every()]
+    read = tensors[:operands]
+    if not read:
+        return None
+    if call.name.endswith("_") and not call.name.endswith("__"):
+        written = read[0]
+    elif len(tensors) > operands:
+        written = tensors[operands]
+    else:
+        shape = broadcast(read)
+        if shape is None:
+            return None
+        written = promoted(read).like(*shape) if result is None else result.like(*shape)
+    numbers = [each for each in read if each.dims] or read
+    return streamed(numbers, [written], flops=flops, n=written.n)
+
+
+@cost(*_names(_ONE))
+def of_one(call: Call) -> Work | None:
+    """One operand, as exp; a second one makes it an operator of two, as pow."""
+    two = call.name.removesuffix("_") in ("aten::pow", "aten::clamp_min", "aten::clamp_max")
+    second = call.tensor(1) if two else None
+    return _pointwise(call, 2 if second is not None else 1, 1)
+
+
+@cost(*_names(_ACTIVATIONS))
+def activations(call: Call) -> Work | None:
+    """An activation."""
+    return _pointwise(call, 1, 3)
+
+
+@cost(*_names(_TWO))
+def of_two(call: Call) -> Work | None:
+    """Two operands, of which one may be a number."""
+    return _pointwise(call, 1 + (call.tensor(1) is not None), 1)
+
+
+@cost(*_names(_GRADIENTS, in_place=False))
+def gradients(call: Call) -> Work | None:
+    """The gradient of an activation: reads the gradient and what the activation read or wrote."""
+    return _pointwise(call, 2, 3)
+
+
+@cost(*_names(_TESTS))
+def tests(call: Call) -> Work | None:
+    """A comparison, which writes truth values."""
+    return _pointwise(call, 1 + (call.tensor(1) is not None), 1, Tensor((), BOOL))
+
+
+@cost(*_names(_TESTS_OF_ONE))
+def tests_of_one(call: Call) -> Work | None:
+    """A test of each element."""
+    return _pointwise(call, 1, 1, Tensor((), BOOL))
+
+
+@cost("aten::where", "aten::_s_where", "aten::addcmul", "aten::addcmul_", "aten::addcdiv", "aten::addcdiv_")
+def of_three(call: Call) -> Work | None:
+    """Three operands, of which some may be numbers."""
+    count = sum(call.tensor(at) is not None for at in range(3))
+    if "where" not in call.name:
+        return _pointwise(call, count, 2)
+    values = [each for each in (call.tensor(1), call.tensor(2)) if each is not None]
+    return _pointwise(call, count, 0, promoted(values)) if values else None
+
+
+@cost(*_names(_WRITES, in_place=False), "aten::arange", "aten::fill")
+def writes(call: Call) -> Work | None:
+    """Writes its tensor and reads none."""
+    tensors = [each for each in call.every() if each.dims] or list(call.every()[:1])
+    return streamed([], tensors[:1], flops=0) if tensors else None
+
+
+@cost("aten::copy_", "aten::_copy_from", "aten::_to_copy", "aten::clone", "aten::contiguous", "aten::to")
+def copy(call: Call) -> Work | None:
+    """copy_(to, from) reads the second and writes the first; clone reads and writes one."""
+    first, second = call.tensor(0), call.tensor(1)
+    if first is None:
+        return None
+    if call.name != "aten::copy_":
+        return streamed([first], [first], flops=0)
+    return None if second is None else streamed([second], [first], flops=0)
+
+
+@cost("aten::native_dropout", "aten::_fused_dropout")
+def dropout(call: Call) -> Work | None:
+    """Reads x, writes y and a mask of truth values."""
+    x = call.tensor(0)
+    return None if x is None else streamed([x], [x, Tensor(x.dims, BOOL)], flops=1)
+
+
+@cost("aten::cat", "aten::stack", "aten::concat", "aten::_cat", "aten::hstack", "aten::vstack")
+def cat(call: Call) -> Work | None:
+    """Reads a list and writes it as one tensor."""
+    parts = call.list(0)
+    # A list of old files has no lengths of its own; of an empty tensor, nothing is read.
+    return streamed(parts, [each.like(each.n) for each in parts], flops=0) if parts else None
+
+
+_REDUCTIONS = """sum nansum mean prod max min amax amin aminmax argmax argmin any all norm linalg_vector_norm var std
+var_mean std_mean logsumexp median count_nonzero mode"""
+_RESULTS = {"aten::argmax": INT64, "aten::argmin": INT64, "aten::any": BOOL, "aten::all": BOOL}
+
+
+@cost(*_names(_REDUCTIONS, in_place=False), several=True)
+def reduction(call: Call) -> Work | None:
+    """Reads a tensor once, writes what is left of it, as far as the file says along which dimensions it reduces."""
+    x = call.tensor(0)
+    if x is None or not x.dims:
+        return None
+    second = call.tensor(1)
+    if second is not None and second.dims and call.name in ("aten::max", "aten::min"):
+        return _pointwise(call, 2, 1)
+    left = _left(x, call)
+    written = Tensor((left,), _RESULTS.get(call.name, x.dtype))
+    return streamed([x], [written] if left else [], flops=1, n=x.n, op="reduction")
+
+
+def _left(x: Tensor, call: Call) -> int:
+    """Elements of the result, 0 where that is not recorded; those of a norm stand behind its order."""
+    at = 2 if call.name in ("aten::norm", "aten::linalg_vector_norm") else 1
+    single = call.whole(at)
+    dims = call.wholes(at) if single is None else (single,)
+    if not dims:
+        return 0
+    reduced = {each % len(x.dims) for each in dims}
+    return math.prod(size for place, size in enumerate(x.dims) if place not in reduced)
+
+
+@cost(
+    "aten::cumsum",
+    "aten::cumprod",
+    "aten::cummax",
+    "aten::logcumsumexp",
+    "^fbgemm::asynchronous_\\w*cumsum$",
+    several=True,
+)
+def scan(call: Call) -> Work | None:
+    """Reads a tensor and writes one of its length."""
+    tensors = [each for each in call.every() if each.dims]
+    return streamed(tensors[:1], tensors[:1], flops=1, op="reduction") if tensors else None
+
+
+@cost("aten::sort", "aten::topk", "aten::argsort", "aten::kthvalue", "aten::unique_consecutive", several=True)
+def order(call: Call) -> Work | None:
+    """Reads its tensor at least once; what sorting takes beyond is no necessity of the shapes."""
+    x = call.tensor(0)
+    return None if x is None or not x.dims else streamed([x], [], flops=0, op="reduction")

@@ -1,0 +1,139 @@
+"""Several ranks of one run: each diagnosed, and what one waits for another."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from statistics import mean
+
+from roofline.device import Device
+from roofline.diagnosis.breakdown import categories
+from roofline.diagnosis.findings import Finding
+from roofline.diagnosis.judge import diagnose_trace
+from roofline.diagnosis.opening import open_profile
+from roofline.diagnosis.result import Diagnosis
+from roofline.errors import BadValue
+from roofline.files import printable
+from roofline.trace.classify import CATEGORIES
+from roofline.trace.events import Trace, listed
+from roofline.trace.link import link
+from roofline.units import NS_PER_S, percent, si
+
+_LATE = 1.5  # times the mean of the others: how much less than they a straggler waits
+_LEAST = 0.01  # of the window
+
+
+@dataclass(frozen=True, slots=True)
+class RankRow:
+    """One rank: its diagnosis, and how long its collectives took beyond those of the rank that came last [ns]."""
+
+    name: str
+    found: Diagnosis
+    waited: int | None  # None where the ranks' collectives are not the same ones
+    last: int | None  # collectives that it came to last
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """All ranks; `collectives` are those that all of them have, 0 where they do not agree."""
+
+    ranks: tuple[RankRow, ...]
+    collectives: int
+    findings: tuple[Finding, ...]
+
+    @property
+    def slowest(self) -> Diagnosis:
+        """The rank that the others wait for; else the one with the longest window."""
+        known = [each for each in self.ranks if each.waited is not None]
+        if known:
+            return min(known, key=lambda each: each.waited or 0).found
+        return max((each.found for each in self.ranks), key=lambda each: each.window)
+
+
+def _one(path: str, most: int, device: Device | None) -> tuple[Diagnosis, list[int]]:
+    """A rank's diagnosis and the durations of its collectives, in order: what a worker sends back."""
+    import numpy as np
+
+    trace = open_profile(path, most=most)
+    if not isinstance(trace, Trace):
+        raise BadValue(f"{printable(path)} has no timeline: only traces are compared rank by rank. Name it alone.")
+    found = diagnose_trace(trace, device)
+    gpu = trace.gpu
+    rows = np.flatnonzero(gpu.device == found.device) if found.device is not None else np.zeros(0, np.int64)
+    kinds = categories(trace, link(trace), rows) if len(rows) else rows
+    mine = rows[kinds == CATEGORIES.index("communication")]
+    return found, listed(gpu.duration[mine])
+
+
+def diagnose_ranks(
+    paths: Sequence[str | os.PathLike[str]],
+    most: int,
+    device: Device | None = None,
+    executor: Executor | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Run:
+    """The ranks of a run, a file each, read by `executor` side by side; raises BadValue for fewer than two."""
+    if len(paths) < 2:
+        raise BadValue("Ranks are compared from two files on.")
+    names = [os.fspath(path) for path in paths]
+    done: list[tuple[Diagnosis, list[int]]] = []
+    pending = [None if executor is None else executor.submit(_one, name, most, device) for name in names]
+    for at, (name, future) in enumerate(zip(names, pending, strict=True), 1):
+        done.append(_one(name, most, device) if future is None else future.result())
+        if progress is not None:
+            progress(at, len(names))
+    return _run(names, done)
+
+
+def _run(names: Sequence[str], done: Sequence[tuple[Diagnosis, list[int]]]) -> Run:
+    lengths = {len(durations) for _, durations in done}
+    count = lengths.pop() if len(lengths) == 1 else 0
+    waited: list[int | None] = [None] * len(done)
+    last: list[int | None] = [None] * len(done)
+    if count:
+        # All ranks leave a collective together, so the one that spends least in it came last: no clock is needed.
+        shortest = [min(each) for each in zip(*(durations for _, durations in done), strict=True)]
+        for at, (_, durations) in enumerate(done):
+            waited[at] = sum(durations) - sum(shortest)
+            last[at] = sum(mine == least for mine, least in zip(durations, shortest, strict=True))
+    rows = tuple(
+        RankRow(name, found, wait, late) for name, (found, _), wait, late in zip(names, done, waited, last, strict=True)
+    )
+    order = sorted(rows, key=lambda each: (each.found.rank.rank is None, each.found.rank.rank or 0, each.name))
+    return Run(tuple(order), count, _stragglers(rows, count))
+
+
+def _stragglers(rows: Sequence[RankRow], count: int) -> tuple[Finding, ...]:
+    """The rank that the others wait for, where they wait for one more than for each other."""
+    known = [(each.waited, each) for each in rows if each.waited is not None]
+    if not count or len(known) < 2:
+        return ()
+    least, late = min(known, key=lambda each: each[0])
+    others = [waited for waited, each in known if each is not late]
+    stake = mean(others) - least
+    if stake < _LEAST * late.found.window or mean(others) < _LATE * max(least, 1):
+        return ()
+    label = _label(late)
+    return (
+        Finding(
+            "straggler",
+            f"The other ranks wait for {label}",
+            stake / NS_PER_S,
+            (
+                f"{label} came last to {late.last:,} of {count:,} collectives and waited "
+                f"{si(least / NS_PER_S, 's', 3)} in them",
+                f"the others waited {si(mean(others) / NS_PER_S, 's', 3)} each, up to "
+                f"{si(max(others) / NS_PER_S, 's', 3)}; that is {percent(mean(others) / max(late.found.window, 1))} of "
+                "the window",
+            ),
+            "compare its computation and its gaps with the others': more work (uneven sequences, experts, stages), a "
+            "slower device (clocks, temperature), or a busier host.",
+        ),
+    )
+
+
+def _label(row: RankRow) -> str:
+    rank = row.found.rank.rank
+    return row.name if rank is None else f"rank {rank}"

@@ -1,0 +1,19 @@
+"""Findings: one generator a rule. A rule yields nothing without the figure that supports it."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from roofline.diagnosis.findings import Finding, ranked
+from roofline.diagnosis.rules.scene import RULES, Scene
+
+_FAMILIES = ("kernels", "products", "host", "links")
+_LEAST = 0.002  # of the window: what is at stake below it is not worth a line
+
+
+def findings(scene: Scene) -> tuple[Finding, ...]:
+    """What could be changed, the most seconds first. They overlap: seconds of two rules may be the same ones."""
+    for family in _FAMILIES:
+        import_module(f"roofline.diagnosis.rules.{family}")
+    found = [each for rule in RULES.values() for each in rule(scene)]
+    return ranked(each for each in found if (each.at_stake or 0.0) >= _LEAST * scene.window)

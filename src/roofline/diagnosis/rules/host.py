@@ -1,0 +1,138 @@
+"""Rules on the host: launches, synchronisation, data loading, compilation, copies."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+
+from roofline.diagnosis.findings import Finding
+from roofline.diagnosis.idle import DATA, HOST, LATENCY, START_UP, SYNC
+from roofline.diagnosis.rules.scene import Scene, rule
+from roofline.trace.events import Ranges, listed
+from roofline.units import GIGA, NS_PER_S, percent, si, significant
+
+_SYNCS = re.compile(r"Synchronize|^(cuda|hip|cu)Memcpy(?!.*Async)|^(cuda|hip)(Event(Query|Sync)|StreamQuery)")
+_ASKS = re.compile(r"^aten::(item|_local_scalar_dense|nonzero|is_nonzero|equal|unique\w*|masked_select)$")
+_COMPILES = re.compile(r"_compile\b|compile_fx|dynamo|CachingAutotuner|precompile|async_compile|PyCodeCache", re.I)
+
+
+def _gaps(scene: Scene, *causes: str) -> str:
+    mine = [each for each in scene.found.causes if each.cause in causes]
+    return (
+        f"{sum(each.gaps for each in mine):,} gaps of {si(sum(each.time for each in mine) / NS_PER_S, 's', 3)}, the "
+        f"longest {si(max(each.longest for each in mine) / NS_PER_S, 's', 3)}"
+    )
+
+
+def _counts(scene: Scene, ranges: Ranges, pattern: re.Pattern[str]) -> Counter[str]:
+    """How often each name that has the pattern occurs."""
+    import numpy as np
+
+    if not len(ranges):
+        return Counter()
+    numbers, counts = np.unique(ranges.name, return_counts=True)
+    pairs = zip(listed(numbers), listed(counts), strict=True)
+    return Counter({scene.trace.names[at]: n for at, n in pairs if pattern.search(scene.trace.names[at])})
+
+
+def _listed(counts: Counter[str]) -> str:
+    return ", ".join(f"{n:,} {name[:60]}" for name, n in counts.most_common(4))
+
+
+@rule("launch-gaps")
+def launch_gaps(scene: Scene) -> Iterator[Finding]:
+    """The device waits for the host to launch."""
+    stake = scene.idle(HOST, LATENCY)
+    each = scene.found.launches
+    if not stake or each.starved is None:
+        return
+    evidence = [_gaps(scene, HOST, LATENCY), f"{percent(each.starved)} of launches found the device without work"]
+    if each.cost is not None and each.short:
+        evidence.append(
+            f"{each.short:,} kernels are shorter than a launch costs the host ({si(each.cost / NS_PER_S, 's', 3)})"
+        )
+    yield Finding(
+        "launch-gaps",
+        "The device waits for the host to launch",
+        stake,
+        tuple(evidence),
+        "CUDA or HIP graphs (torch.compile mode=reduce-overhead) for what repeats, fewer and larger kernels, and a "
+        "look at what the host does in between.",
+    )
+
+
+@rule("synchronisation")
+def synchronisation(scene: Scene) -> Iterator[Finding]:
+    """The host waited for the device before it launched on."""
+    stake = scene.idle(SYNC)
+    calls, asks = _counts(scene, scene.trace.calls, _SYNCS), _counts(scene, scene.trace.ops, _ASKS)
+    if not stake or not calls:
+        return
+    evidence = [_gaps(scene, SYNC), f"calls that wait: {_listed(calls)}"]
+    if asks:
+        evidence.append(f"operators that ask for a value: {_listed(asks)}")
+    yield Finding(
+        "synchronisation",
+        "The host waits for the device, then the device for the host",
+        stake,
+        tuple(evidence),
+        "keep values on the device (no .item(), nonzero or print in the loop), log every n steps, copy with "
+        "non_blocking=True from pinned memory.",
+    )
+
+
+@rule("data-loader")
+def data_loader(scene: Scene) -> Iterator[Finding]:
+    """The device waits for data."""
+    stake = scene.idle(DATA)
+    if stake:
+        yield Finding(
+            "data-loader",
+            "The device waits for the data loader",
+            stake,
+            (_gaps(scene, DATA),),
+            "more workers (num_workers), pin_memory, prefetching; less work a sample on the host.",
+        )
+
+
+@rule("compilation")
+def compilation(scene: Scene) -> Iterator[Finding]:
+    """The host compiled or loaded modules while the device waited."""
+    stake = scene.idle(START_UP)
+    counts = _counts(scene, scene.trace.ops, _COMPILES) + _counts(scene, scene.trace.marks, _COMPILES)
+    if not stake or not counts:
+        return
+    yield Finding(
+        "compilation",
+        "Compilation within the window",
+        stake,
+        (_gaps(scene, START_UP), f"events: {_listed(counts)}"),
+        "warm up before the window; where it recurs, TORCH_LOGS=recompiles tells which guard fails (mark_dynamic for "
+        "lengths that change).",
+    )
+
+
+@rule("pageable-copies")
+def pageable(scene: Scene) -> Iterator[Finding]:
+    """Copies between host and device from memory that is not pinned."""
+    rows = [each for each in scene.found.copies if each.pinned is False and each.bytes]
+    share = next((each for each in scene.found.breakdown if each.category == "copy"), None)
+    if not rows or share is None:
+        return
+    took, moved = sum(each.sum for each in rows), sum(each.bytes for each in rows)
+    pinned = [each for each in scene.found.copies if each.pinned]
+    evidence = [
+        f"{sum(each.calls for each in rows):,} copies of {si(float(moved), 'B', 3)} took "
+        f"{si(took / NS_PER_S, 's', 3)}: {significant(moved * NS_PER_S / max(took, 1) / GIGA)} GB/s"
+    ]
+    fast = max((each.bytes * NS_PER_S / each.sum for each in pinned if each.sum), default=0.0)
+    if fast:
+        evidence.append(f"pinned copies of the same run reach {significant(fast / GIGA)} GB/s")
+    yield Finding(
+        "pageable-copies",
+        "Copies from pageable memory",
+        min(took, share.attributed) / NS_PER_S,
+        tuple(evidence),
+        "pin_memory=True in the data loader, and non_blocking=True.",
+    )

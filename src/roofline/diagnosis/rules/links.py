@@ -1,0 +1,66 @@
+"""Rules on communication: what nothing hides, and what stays below the link."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from roofline.diagnosis.findings import Finding
+from roofline.diagnosis.numbers import real
+from roofline.diagnosis.rules.scene import Scene, rule
+from roofline.trace.classify import COMPUTE
+from roofline.units import GIGA, NS_PER_S, percent, si, significant
+
+_SLOW = 0.5  # share of the link's bound
+
+
+@rule("exposed-communication")
+def exposed(scene: Scene) -> Iterator[Finding]:
+    """Communication while nothing is computed; at stake is what computation there is could hide."""
+    talk = scene.found.communication
+    computed = sum(each.attributed for each in scene.found.breakdown if each.category in COMPUTE)
+    if not talk.calls or not talk.exposed or not computed:
+        return
+    free = max(computed - talk.overlapped, 0)
+    stake = min(talk.exposed, free)
+    if not stake:
+        return
+    yield Finding(
+        "exposed-communication",
+        "Communication that no computation hides",
+        stake / NS_PER_S,
+        (
+            f"{talk.calls:,} kernels took {si(talk.union / NS_PER_S, 's', 3)}, of which "
+            f"{percent(talk.exposed / talk.union)} exposed",
+            f"{si(free / NS_PER_S, 's', 3)} of computation runs without communication beside it",
+        ),
+        "overlap it: buckets of gradients during the backward pass (DDP bucket_cap_mb, FSDP prefetch), asynchronous "
+        "tensor parallelism; less of it: more work a rank, or 16-bit gradients.",
+    )
+
+
+@rule("slow-link")
+def slow_link(scene: Scene) -> Iterator[Finding]:
+    """Collectives below the link of the device; a rank that comes late makes the others' collectives long."""
+    rows = [
+        each
+        for each in scene.found.placed
+        if each.category == "communication" and each.bound_seconds is not None and each.time
+    ]
+    rows = [each for each in rows if (each.bound_seconds or 0.0) * NS_PER_S < _SLOW * each.time]
+    device = scene.found.supply
+    if not rows or device is None or not device.links:
+        return
+    took = sum(each.time for each in rows)
+    sent = sum(each.parts * real(each.work.cost.link_bytes) for each in rows)
+    yield Finding(
+        "slow-link",
+        "Collectives below the link's bandwidth",
+        sum(each.excess for each in rows),
+        (
+            f"{sum(each.calls for each in rows):,} collectives sent {si(sent, 'B', 3)} a rank in "
+            f"{si(took / NS_PER_S, 's', 3)}: {significant(sent * NS_PER_S / took / GIGA)} GB/s of "
+            f"{significant(device.links[0].bandwidth / GIGA)} GB/s ({device.links[0].name})",
+        ),
+        "compare the ranks (name all their files): waiting for the last one counts as time here. Else larger messages, "
+        "and nccl-tests on the same nodes.",
+    )

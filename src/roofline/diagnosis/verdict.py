@@ -1,0 +1,110 @@
+"""The verdict: what limits the run, in one sentence with its figures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from roofline.diagnosis.idle import COLLECTIVE, DATA, HOST, LATENCY, START_UP, SYNC
+from roofline.diagnosis.result import Cause, KernelRow, Share
+from roofline.trace.classify import COMPUTE
+from roofline.units import NS_PER_S, percent
+
+FAR = 0.1  # share of its bound below which neither memory nor arithmetic sets a kernel's time
+
+NAMES = {
+    "memory": "Memory-bound",
+    "compute": "Compute-bound",
+    "latency": "Latency-bound",
+    "communication": "Communication-bound",
+    "input": "Input-bound",
+    "host": "Host-bound",
+}
+
+# Most of the window, where that is not one of these.
+_UNTOLD = {
+    "copy": "Nothing is computed beside them: look at what is copied, how often, and from where.",
+    "unknown": "Which supply limits it is unknown: the kernels' shapes or the device are not known.",
+}
+
+
+def verdict(
+    shares: Sequence[Share], causes: Sequence[Cause], kernels: Sequence[KernelRow], window: int
+) -> tuple[str, str]:
+    """What limits the run, as a word and as a sentence; the word is "" where the file does not tell."""
+    if not window:
+        return "", "No device activity in this file: it says nothing of a GPU."
+    times = _times(shares, causes, kernels)
+    most = max(times, key=lambda each: times[each])
+    if most in ("host", "input"):
+        return most, f"{NAMES[most]}: {_idle(causes, times[most], window)}"
+    if most == "communication":
+        return most, (
+            f"Communication-bound: {percent(times[most] / window)} of the window is communication with nothing "
+            "computed beside it."
+        )
+    largest = max(shares, key=lambda each: each.attributed)
+    where = f"Most of the window is {largest.category}: {percent(largest.attributed / window)}."
+    if most in _UNTOLD:
+        return "", f"{where} {_UNTOLD[most]}"
+    if most == "queued":
+        return "", f"The device was idle {percent(times[most] / window)} of the window, with work queued or unrecorded."
+    return most, f"{NAMES[most]}: {_reached(most, kernels, times[most], window)} {where}"
+
+
+def _idle(causes: Sequence[Cause], time: float, window: int) -> str:
+    idle = sum(each.time for each in causes)
+    first = causes[0]
+    return (
+        f"the device was idle {percent(idle / window)} of the window, {percent(time / idle)} of that because the host "
+        f"had nothing for it; first cause: {first.cause}."
+    )
+
+
+def _times(shares: Sequence[Share], causes: Sequence[Cause], kernels: Sequence[KernelRow]) -> dict[str, float]:
+    """Time of the window by what limits it [ns]; what cannot be told is unknown."""
+    by_cause = {each.cause: each.time for each in causes}
+    exposed = sum(each.attributed for each in shares if each.category == "communication")
+    found: dict[str, float] = {
+        "input": by_cause.pop(DATA, 0),
+        "host": sum(by_cause.pop(each, 0) for each in (HOST, SYNC, START_UP, LATENCY)),
+        "communication": exposed + by_cause.pop(COLLECTIVE, 0),
+        "queued": sum(by_cause.values()),
+        "memory": 0,
+        "compute": 0,
+        "latency": 0,
+        "copy": 0,
+        "unknown": 0,
+    }
+    # Kernels may run beside each other: their times count as far as the window is theirs.
+    whole = sum(each.sum for each in shares if each.category != "communication")
+    busy = sum(each.attributed for each in shares if each.category != "communication")
+    scale = busy / whole if whole else 0.0
+    for row in kernels:
+        if row.category == "communication":
+            continue
+        found[_limit(row)] += scale * row.sum
+    return found
+
+
+def _limit(row: KernelRow) -> str:
+    demand = row.demand
+    if row.category not in COMPUTE:
+        return "copy"
+    if demand is None or demand.by is None or demand.bound is None:
+        return "unknown"
+    if demand.bound * NS_PER_S < FAR * demand.time:
+        return "latency"
+    return {"memory": "memory", "compute": "compute"}.get(demand.by, "latency")
+
+
+def _reached(limit: str, kernels: Sequence[KernelRow], time: float, window: int) -> str:
+    rows = [each for each in kernels if each.category in COMPUTE and _limit(each) == limit and each.demand is not None]
+    took = sum(each.demand.time for each in rows if each.demand is not None)
+    least = sum(each.demand.bound or 0.0 for each in rows if each.demand is not None)
+    share = percent(least * NS_PER_S / took) if took else "unknown"
+    if limit == "latency":
+        return (
+            f"{percent(time / window)} of the window is kernels that reach {share} of their bound: neither memory nor "
+            "arithmetic sets their time, but starting, waiting and too little work for the device do."
+        )
+    return f"{percent(time / window)} of the window is kernels that {limit} limits; they reach {share} of their bound."

@@ -1,0 +1,134 @@
+"""The roofline and the report of a measured run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from roofline.diagnosis.idle import MEANING
+from roofline.diagnosis.result import Diagnosis
+from roofline.errors import BadValue
+from roofline.show import charts
+from roofline.show.chart import Chart
+from roofline.show.diagnosis import coverage_line
+from roofline.show.diagnosis_record import device_name, together
+from roofline.show.names import visible
+from roofline.show.report import Finding, Head, Key, Line, Report, Section, Table
+from roofline.units import NS_PER_S, column, percent, scale, si
+
+_DOTS = 40  # kernels that are drawn, the costliest
+_ROWS = 40
+
+
+def diagnosis_chart(found: Diagnosis) -> Chart:
+    """Measured kernels under their roofs; raises BadValue where none has a place there."""
+    device = found.supply
+    points = found.points()
+    if device is None:
+        raise BadValue(f"There is no roofline without a device: {found.supply_from}. Name it with --device.")
+    if not points:
+        raise BadValue("No kernel of this file has a cost: there is nothing to draw. Record shapes with the operators.")
+    return charts.roofline(points[:_DOTS], devices=[device], title=device_name(found), subtitle=(found.verdict,))
+
+
+def diagnosis_report(found: Diagnosis, command: str = "") -> Report:
+    """The report of a measured run: verdict, what to change, roofline, where the time went."""
+    sections = [Section("Roofline", [Line(coverage_line(found))], _roofline(found))]
+    if found.window:
+        sections += [
+            Section("Where the time went", table=_where(found)),
+            Section("Costliest kernels", table=_kernels(found)),
+        ]
+    if found.causes:
+        sections.append(Section("Idle", table=_idle(found)))
+    if command:
+        sections.append(Section("Reproduce", code=command))
+    return Report(
+        kind="Diagnosis: where a measured run lost its time",
+        title=visible(device_name(found)) or "A measured run",
+        setting=visible(found.source),
+        verdict=found.verdict,
+        figures=_keys(found),
+        sections=sections,
+        notes=[f"{visible(each)}." for each in found.warnings],
+        findings=[
+            Finding(
+                f"{visible(each.title)}: {si(each.at_stake or 0.0, 's', 3)} at stake",
+                each.advice,
+                list(map(visible, each.evidence)),
+            )
+            for each in found.findings
+        ],
+    )
+
+
+def _roofline(found: Diagnosis) -> list[tuple[Chart, str]]:
+    if not any(point.flops and point.bytes for point in found.points()[:_DOTS]):
+        return []
+    return [
+        (
+            diagnosis_chart(found),
+            "A dot is a kernel at the speed that it reached; the dotted line leads to its roof. Its area is its share "
+            "of the time.",
+        )
+    ]
+
+
+def _keys(found: Diagnosis) -> list[Key]:
+    window = found.window / NS_PER_S
+    keys = [
+        Key("window", si(window, "s"), "from the first activity to the last"),
+        Key("busy", percent(found.busy / found.window) if found.window else "0 %", "something ran on the device"),
+    ]
+    flops, moved, _, least, of_bound = together(row.demand for row in found.kernels)
+    if found.coverage is not None:
+        keys.append(Key("with a cost", percent(found.coverage.share), "of the compute time, from recorded shapes"))
+    if least is not None and of_bound is not None:
+        keys.append(Key("of bound", percent(of_bound), f"what has a cost: bound {si(least, 's')}"))
+        keys.append(Key("demand", si(float(flops), "FLOP"), f"over {si(float(moved), 'B')}"))
+    return keys
+
+
+def _times(times: Sequence[int]) -> tuple[list[str], str]:
+    size, unit = scale(max(times, default=0) / NS_PER_S, "s")
+    return column([each / NS_PER_S for each in times], size, 5), unit
+
+
+def _where(found: Diagnosis) -> Table:
+    rows = sorted((each for each in found.breakdown if each.sum), key=lambda each: -each.attributed)
+    cells, unit = _times([*(each.attributed for each in rows), found.idle, found.window])
+    names = [*(each.category for each in rows), "idle", "window"]
+    calls = [*(f"{each.calls:,}" for each in rows), "", ""]
+    shares = [percent(each / found.window) for each in (*(row.attributed for row in rows), found.idle, found.window)]
+    heads = [Head("category", "name"), Head("calls"), Head(unit), Head("share")]
+    return Table(heads, list(zip(names, calls, cells, shares, strict=True)), strong=len(names) - 1)
+
+
+def _kernels(found: Diagnosis) -> Table:
+    rows = found.kernels[:_ROWS]
+    whole = sum(each.sum for each in found.kernels) or 1
+    cells, unit = _times([each.sum for each in rows])
+    heads = [
+        *(Head("kernel", "wrap"), Head("category", "text"), Head("operator", "text"), Head("calls"), Head(unit)),
+        *(Head("share"), Head("limit", "text"), Head("of bound")),
+    ]
+    body: list[list[str]] = []
+    for row, cell in zip(rows, cells, strict=True):
+        demand = row.demand
+        reached = demand.of_bound if demand is not None else None
+        body.append(
+            [
+                *(visible(row.readable, 120), row.category, visible(row.operator, 60), f"{row.calls:,}", cell),
+                *(percent(row.sum / whole), (demand.by or "") if demand is not None else ""),
+                "unknown" if reached is None else percent(reached),
+            ]
+        )
+    return Table(heads, body)
+
+
+def _idle(found: Diagnosis) -> Table:
+    cells, unit = _times([each.time for each in found.causes])
+    rows = [
+        [each.cause, cell, f"{each.gaps:,}", MEANING[each.cause]]
+        for each, cell in zip(found.causes, cells, strict=True)
+    ]
+    return Table([Head("cause", "name"), Head(unit), Head("gaps"), Head("meaning", "wrap")], rows)

@@ -1,0 +1,142 @@
+"""A model's exact ledger beside a measured step, and MFU from either."""
+
+from __future__ import annotations
+
+import json
+
+import jsonschema
+import pytest
+
+import roofline as rl
+from roofline.diagnosis.beside import beside, utilisation
+from roofline.show.diagnosis_record import diagnosis_record
+from roofline.show.schema import schema
+from traces import event, kernel, launch, op, trace, write
+
+B = "c10::BFloat16"
+TOKENS, HIDDEN, INNER, HEADS, KV, DIM = 32, 64, 128, 4, 2, 16
+CONFIG = {
+    "model_type": "llama", "hidden_size": HIDDEN, "num_hidden_layers": 1, "num_attention_heads": HEADS,
+    "num_key_value_heads": KV, "head_dim": DIM, "intermediate_size": INNER, "vocab_size": 512, "hidden_act": "silu",
+    "tie_word_embeddings": False, "torch_dtype": "bfloat16", "max_position_embeddings": 1024, "rms_norm_eps": 1e-6,
+}  # fmt: skip
+
+
+def step(head=False):
+    """Two sequences of 16 tokens through one layer: its products and its attention, as a framework runs them."""
+    products = [(HIDDEN, HEADS * DIM), (HIDDEN, KV * DIM), (HIDDEN, KV * DIM), (HEADS * DIM, HIDDEN),
+                (HIDDEN, INNER), (HIDDEN, INNER), (INNER, HIDDEN)]  # fmt: skip
+    events = []
+    for n, (k, width) in enumerate([*products, *([(HIDDEN, 512)] if head else [])], 1):
+        m = 2 if width == 512 else TOKENS
+        events += [
+            op("aten::mm", 20 * n, 9, n, **{"Input Dims": [[m, k], [k, width]], "Input type": [B, B]}),
+            launch(20 * n + 1, n, 1),
+            kernel("sm90_xmma_gemm_bf16", 1000 + 20 * n, 10, n),
+        ]
+    qkv = [[2, 16, HEADS, DIM], [2, 16, KV, DIM], [2, 16, KV, DIM]]
+    shapes = {"Input Dims": [*qkv, *[[]] * 6], "Input type": [B, B, B, *[""] * 6],
+              "Concrete Inputs": ["", "", "", "", "", "16", "16", "0.", "True"]}  # fmt: skip
+    flash = [
+        op("aten::_flash_attention_forward", 300, 9, 90, **shapes),
+        launch(301, 90, 1),
+        kernel("flash_fwd", 1400, 10, 90),
+    ]
+    return [*events, *flash]
+
+
+@pytest.fixture
+def found(tmp_path):
+    return rl.diagnose(write(tmp_path, trace(*step())))
+
+
+def test_a_step_equals_the_ledger_of_its_model(found):
+    """FLOPs of products and attention, one for one; lm_head did not run."""
+    side = beside(found, rl.Model.load(CONFIG))
+
+    assert [(each.op, each.predicted_flops) for each in side.sides] == [
+        ("linear", 2 * TOKENS * (HIDDEN * (HEADS + 2 * KV) * DIM + HIDDEN * HEADS * DIM + 3 * HIDDEN * INNER)),
+        ("attention", 4 * 2 * HEADS * DIM * 16 * 17 // 2),
+    ]
+    assert all(each.predicted_flops == each.measured_flops for each in side.sides)
+    assert side.without == ("lm_head",)
+    assert side.mfu == pytest.approx(sum(each.measured_flops for each in side.sides) / found.window / 1e-9 / 989.4e12)
+
+
+def test_a_step_with_its_head(tmp_path):
+    side = beside(rl.diagnose(write(tmp_path, trace(*step(head=True)))), rl.Model.load(CONFIG))
+
+    assert side.without == ()
+    assert all(each.predicted_flops == each.measured_flops for each in side.sides)
+
+
+def test_mfu_of_the_recorded_operations(found):
+    mfu = utilisation(found)
+
+    assert mfu is not None
+    assert (mfu.rate, mfu.peak) == ("bf16", 989.4e12)
+    assert mfu.seconds == pytest.approx(found.window * 1e-9)
+    assert mfu.value == pytest.approx(mfu.flops / mfu.seconds / mfu.peak)
+
+
+def test_a_decode_by_the_annotation_of_its_server(tmp_path):
+    """32 requests that attend to 32,785 positions: 1,024 each."""
+    name = "execute_32_context_0(sq0sk0sqsq0sqsk0)_generation_32(sq32sk32785sqsq32sqsk32785)"
+    found = rl.diagnose(write(tmp_path, trace(event("user_annotation", name, 0, 99), kernel("gemm", 10, 9, 1))))
+    rows = beside(found, rl.Model.load(CONFIG)).ledger.workload.groups[0]
+
+    assert (rows.sequences, rows.context, rows.new) == (32, 1024, 1)
+    assert utilisation(found) is None
+
+
+def test_what_is_not_in_the_file_is_not_guessed(tmp_path):
+    model = rl.Model.load(CONFIG)
+    with pytest.raises(rl.RooflineError, match="Which pass"):
+        beside(rl.diagnose(write(tmp_path, trace(kernel("gemm", 10, 9, 1)))), model)
+    with pytest.raises(rl.RooflineError, match="needs a device"):
+        beside(rl.diagnose(write(tmp_path, trace(*step(), deviceProperties=[]))), model)
+
+
+def test_record_text_report_and_chart(roofline, found, tmp_path):
+    record = diagnosis_record(found, beside(found, rl.Model.load(CONFIG)))
+    jsonschema.validate(json.loads(json.dumps(record)), schema("diagnosis-1"))
+    assert record["beside"]["not_in_step"] == ["lm_head"]
+    assert record["mfu"]["rate"] == "bf16"
+
+    config = tmp_path / "config.json"
+    config.write_text(json.dumps(CONFIG), "utf-8")
+    page, picture = tmp_path / "out.html", tmp_path / "out.svg"
+    path = write(tmp_path, trace(*step()))
+    answer = roofline("diagnose", path, "--model", config, "--report", page, "--chart", picture)
+    assert answer.code == 0
+    assert "Not in the measured step: lm_head." in answer.out
+    text = page.read_text("utf-8")
+    assert "Costliest kernels" in text
+    assert "roofline diagnose" in text
+    assert picture.read_text("utf-8").startswith("<svg")
+
+
+def test_a_report_of_a_file_without_a_gpu(tmp_path):
+    from roofline.show.diagnosis_report import diagnosis_report
+
+    report = diagnosis_report(rl.diagnose(write(tmp_path, trace(op("aten::mm", 0, 5, 1)))))
+    assert "says nothing of a GPU" in report.verdict
+    assert "<html" in report.html()
+
+
+def test_names_are_data_in_a_report(tmp_path):
+    from roofline.show.diagnosis_report import diagnosis_report
+
+    name = "<script>alert(1)</script>"
+    html = diagnosis_report(rl.diagnose(write(tmp_path, trace(kernel(name, 10, 9, 1))))).html()
+    assert name not in html
+
+
+def test_a_device_that_is_named(roofline, tmp_path):
+    path = write(tmp_path, trace(*step(), deviceProperties=[]))
+
+    assert "No bounds" in roofline("diagnose", path).out
+    record = json.loads(roofline("diagnose", path, "--device", "b200", "--json").out)
+    assert (record["device"]["id"], record["bounds_on"]) == ("b200", "b200")
+    assert roofline("diagnose", path, "--device", "nonsense").code == 2
+    assert roofline("diagnose", path, "--chart", tmp_path / "x.svg").code == 2

@@ -1,0 +1,201 @@
+"""Findings: each rule fires where its fault is, with its figure, and is silent where there is none."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+import roofline as rl
+from roofline.diagnosis.rules import findings
+from roofline.diagnosis.rules.scene import RULES, rule
+from traces import event, kernel, launch, op, trace, write
+
+B, F = "c10::BFloat16", "float"
+GEMM = "sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn"
+COUNTER = itertools.count(1)
+
+
+def work(name, ts, dur, dims=(), types=(), on="kernel", concrete=(), *, grid=(4096, 1, 1), gap=0, stream=7):
+    """An operator that launches one kernel, which starts at `ts` and was queued long before."""
+    n = next(COUNTER)
+    shapes = {"Input Dims": list(dims), "Input type": list(types), "Concrete Inputs": list(concrete)} if dims else {}
+    host = ts - 60 if not gap else ts - 6
+    return [
+        op(name, host, 4, n, **shapes),
+        launch(host + 1, n, 1),
+        kernel(on, ts, dur, n, stream, grid=list(grid), block=[128, 1, 1]),
+    ]
+
+
+def mm(ts, dur, m, k, n, kind=B, on=GEMM, **more):
+    return work("aten::mm", ts, dur, [[m, k], [k, n]], [kind, kind], on, **more)
+
+
+def add(ts, dur, n, on="vectorized_elementwise_kernel<4, AddFunctor<c10::BFloat16>", **more):
+    return work("aten::add", ts, dur, [[n], [n], []], [B, B, "Scalar"], on, **more)
+
+
+def copy(name, ts, dur, size, n):
+    return event(
+        "gpu_memcpy", name, ts, dur, pid=0, tid=7, args={"device": 0, "stream": 7, "bytes": size, "correlation": n}
+    )
+
+
+def collective(ts, dur, n, elements, stream=20):
+    known = {"Collective name": "allreduce", "In msg nelems": elements, "Out msg nelems": elements, "Group size": 8,
+             "dtype": "BFloat16"}  # fmt: skip
+    return [
+        op("record_param_comms", ts - 60, 4, n, **known),
+        launch(ts - 59, n, 1),
+        kernel("ncclDevKernel_AllReduce_Sum_bf16_RING_LL", ts, dur, n, stream, **known),
+    ]
+
+
+def scores(dur, softmax):
+    """Attention as three kernels: 8 heads of 512 x 512."""
+    soft = work(
+        "aten::_softmax", 100 + dur, dur, [[8, 512, 512], [], []], [B, "Scalar", "Scalar"], "softmax_warp_forward",
+        ["", "-1", "False"],
+    )  # fmt: skip
+    return [
+        *work("aten::bmm", 100, dur, [[8, 512, 64], [8, 64, 512]], [B, B], GEMM),
+        *(soft if softmax else []),
+        *work("aten::bmm", 100 + 2 * dur, dur, [[8, 512, 512], [8, 512, 64]], [B, B], GEMM),
+    ]
+
+
+def conv(helper, name="aten::cudnn_convolution"):
+    """A convolution of 8 images of 64 channels with two kernels."""
+    n = next(COUNTER)
+    shapes = {"Input Dims": [[8, 64, 56, 56], [64, 64, 3, 3], [], [], [], [], [], [], []],
+              "Input type": ["c10::Half", "c10::Half", *[""] * 7],
+              "Concrete Inputs": ["", "", "[1, 1]", "[1, 1]", "[1, 1]", "1", "False", "False", "True"]}  # fmt: skip
+    return [
+        op(name, 40, 4, n, **shapes), launch(41, n, 1), launch(42, n + 5000, 1),
+        kernel(helper, 100, 20, n), kernel("sm80_xmma_fprop_implicit_gemm_f16", 120, 60, n + 5000),
+    ]  # fmt: skip
+
+
+def muls(count):
+    """Small kernels of an optimiser, one after another."""
+    for i in range(count):
+        yield from work("aten::mul_", 100 + 10 * i, 5, [[256], []], [F, "Scalar"], "mul<float>")
+
+
+PAGEABLE, PINNED = "Memcpy HtoD (Pageable -> Device)", "Memcpy HtoD (Pinned -> Device)"
+LOADER = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
+A = [kernel("sgemm", 100, 10, 1), launch(90, 1, 1)]  # a first kernel, and a second one 900 us later
+Z = [kernel("sgemm", 1000, 10, 2), launch(990, 2, 1)]
+STEP = event("user_annotation", "Optimizer.step#AdamW.step", 0, 9000)
+
+# Rule: events that it fires on, what is at stake at the least and at the most [us], events that it is silent on.
+CASES = {
+    "unaligned": (mm(100, 300, 4096, 4096, 4099), 150, 170, mm(100, 300, 4096, 4096, 4096)),
+    "no-tensor-cores": (
+        mm(100, 2200, 4096, 4096, 4096, F, "ampere_sgemm_128x64_tn"), 1000, 2200,
+        mm(100, 300, 4096, 4096, 4096, F, "sm80_xmma_gemm_f32f32_tf32f32_f32"),
+    ),
+    "waves": (
+        mm(100, 60, 512, 8192, 512, grid=[16, 1, 1]), 10, 60,
+        mm(100, 60, 512, 8192, 512, grid=[132, 1, 1]),
+    ),
+    "layout": (conv("cudnn::ops::nchwToNhwcKernel<half>"), 20, 20, conv("computeOffsetsKernel")),
+    "attention-in-pieces": (scores(20, True), 50, 60, scores(20, False)),
+    "far-from-bound": (add(100, 1000, 1 << 24), 900, 1000, add(100, 34, 1 << 24)),
+    "unfused": (
+        [*add(100, 50, 1 << 24), *add(150, 40, 1 << 24)], 40, 40,
+        [*add(100, 50, 1 << 24), *mm(150, 40, 4096, 4096, 4096)],
+    ),
+    "busy-on-memory": (add(100, 100, 1 << 24), 60, 100, add(100, 34, 1 << 24)),
+    "optimiser": (
+        [STEP, *muls(40)],
+        300, 400,
+        [STEP, *muls(4)],
+    ),
+    "launch-gaps": ([*A, *Z], 880, 890, [*A, kernel("sgemm", 110, 10, 2), launch(91, 2, 1)]),
+    "synchronisation": (
+        [*A, *Z, event("cuda_runtime", "cudaStreamSynchronize", 100, 20), op("aten::item", 99, 22, 900)], 870, 890,
+        [*A, *Z],
+    ),
+    "data-loader": ([*A, *Z, op(LOADER, 115, 870, 900)], 860, 880, [*A, *Z]),
+    "compilation": (
+        [*A, *Z, event("user_annotation", "compile_fx_inner (dynamo_timed)", 112, 870),
+         event("cuda_runtime", "cuModuleLoadData", 113, 800)], 790, 890,
+        [*A, *Z, event("cuda_runtime", "cuModuleLoadData", 113, 800)],
+    ),
+    "pageable-copies": (
+        [copy(PAGEABLE, 100, 50, 1000, 1), copy(PINNED, 150, 9, 9000, 2)], 50, 50,
+        [copy(PINNED, 100, 50, 1000, 1)],
+    ),
+    "exposed-communication": (
+        [*mm(100, 80, 4096, 4096, 4096), *collective(180, 50, 5001, 1 << 20)], 50, 50,
+        [*mm(100, 80, 4096, 4096, 4096), *collective(110, 50, 5002, 1 << 20)],
+    ),
+    "slow-link": (collective(100, 900, 5003, 1 << 20), 880, 900, collective(100, 9, 5004, 1 << 20)),
+}  # fmt: skip
+
+
+def found(tmp_path, events, **beside):
+    return rl.diagnose(write(tmp_path, trace(*events, **beside)))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_rule_fires_on_its_fault(name, tmp_path):
+    """With its seconds, its figures and its advice."""
+    events, least, most, _ = CASES[name]
+    hits = [each for each in found(tmp_path, events).findings if each.rule == name]
+
+    assert len(hits) == 1
+    assert least * 1e-6 <= hits[0].at_stake <= most * 1e-6 * (1 + 1e-9)
+    assert hits[0].title
+    assert hits[0].advice
+    assert all(any(c.isdigit() for c in each) for each in hits[0].evidence[:1])
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_rule_is_silent_without_its_fault(name, tmp_path):
+    assert name not in {each.rule for each in found(tmp_path, CASES[name][3]).findings}
+
+
+def test_every_rule_has_both_tests():
+    assert set(CASES) == set(RULES)
+
+
+def test_findings_are_ordered_by_what_is_at_stake(tmp_path):
+    """And nothing below 0.2 % of the window is a finding."""
+    events = [*CASES["launch-gaps"][0], *CASES["pageable-copies"][0], *add(2000, 1000, 1 << 24)]
+    stakes = [each.at_stake for each in found(tmp_path, events).findings]
+
+    assert len(stakes) > 1
+    assert stakes == sorted(stakes, reverse=True)
+    assert min(stakes) >= 0.002 * 2.9e-3
+
+
+def test_a_decode_on_the_roofline_is_no_fault(tmp_path):
+    """One token against 4096 x 4096 weights: 0.3 % of the peak, 84 % of the bound. Nothing to find."""
+    seen = found(tmp_path, mm(100, 12, 8, 4096, 4096))
+
+    assert seen.limit == "memory"
+    assert seen.findings == ()
+
+
+def test_no_advice_on_what_a_file_does_not_hold(tmp_path):
+    """A file without a GPU, and one without operators: no finding rests on what is not there."""
+    assert found(tmp_path, [op(LOADER, 0, 500, 1)]).findings == ()
+    names = {each.rule for each in found(tmp_path, [kernel("a", 100, 10, 1), kernel("b", 1000, 10, 2)]).findings}
+    assert names <= {"unfused"}
+
+
+def test_waves_are_not_told_where_grids_are_not_blocks(tmp_path):
+    """ROCm writes some grids in work-items."""
+    card = {"id": 0, "name": "AMD Instinct MI300X", "totalGlobalMem": 206141652992, "numSms": 304}
+
+    seen = found(tmp_path, CASES["waves"][0], deviceProperties=[card])
+    assert "waves" not in {each.rule for each in seen.findings}
+
+
+def test_a_rule_is_registered_once():
+    with pytest.raises(rl.RooflineError, match="twice"):
+        rule("waves")(lambda scene: iter(()))
+    assert callable(findings)
