@@ -286,8 +286,8 @@ def products(model: Any, ledger: Any, keys: dict[str, Any]) -> int:
             total += point.count * work.flops * routed
         elif work.op == "attention":
             total += point.count * _whole(work.dims, keys)
-        elif work.op in ("conv", "scan"):
-            total += point.count * (_padded if work.op == "conv" else _chunks)(work.dims)
+        elif work.op in ("short-conv", "scan"):
+            total += point.count * (_padded if work.op == "short-conv" else _chunks)(work.dims)
         elif point.name.endswith("_mix") and point.name != "hyper_head_mix":
             streams = keys["hc_mult"]
             total += point.count * 2 * streams * streams * work.dims["n"]

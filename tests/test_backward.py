@@ -24,7 +24,7 @@ EXAMPLES = [
     ops.elementwise(n=64),
     ops.softmax(m=8, width=16),
     ops.copy(n=64),
-    recurrence.conv(sequences=2, new=8, channels=16, kernel=4),
+    recurrence.short_conv(sequences=2, new=8, channels=16, kernel=4),
     recurrence.scan(sequences=2, new=8, heads=4, groups=2, key_dim=8, value_dim=16, chunk=4),
     collectives.all_reduce(64, 4),
     collectives.all_gather(64, 4),

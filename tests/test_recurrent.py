@@ -108,7 +108,7 @@ def test_a_scan_without_chunks_is_steps():
 
 def test_a_short_convolution():
     """A multiply-add for each of 4 tokens; 3 columns a sequence are kept."""
-    work = recurrence.conv(sequences=2, new=5, channels=96, kernel=4, context=1, biases=96)
+    work = recurrence.short_conv(sequences=2, new=5, channels=96, kernel=4, context=1, biases=96)
 
     assert work.flops == 2 * 2 * 5 * 96 * 4
     assert work.cost.memory == {"weights": 96 * 5 * 2, "kv": 2 * 2 * 3 * 96 * 2, "activations": 2 * 2 * 5 * 96 * 2}

@@ -134,7 +134,7 @@ def _activation(work: Work, formats: Formats) -> tuple[Gradient, ...]:
     return _small(work, formats.activations.matrix((3 + 2 * gates) * m, width), formats)
 
 
-@rule("rope", "softmax", "elementwise", "conv")
+@rule("rope", "softmax", "elementwise", "short-conv")
 def _half_again(work: Work, formats: Formats) -> tuple[Gradient, ...]:
     """Reads dy and what was saved, writes dx: half as much again as forward, which reads and writes."""
     return _small(work, exact_div(3 * work.cost.memory.get("activations", 0), 2), formats)

@@ -9,8 +9,8 @@ from roofline.ops import VECTOR, Storage, op, small
 from roofline.pairs import chunked
 
 
-@op("conv")
-def conv(
+@op("short-conv")
+def short_conv(
     *,
     sequences: Num,
     new: Num,
@@ -36,7 +36,7 @@ def conv(
         "activations": a.matrix(2 * tokens, channels),
     }
     dims = {"sequences": sequences, "new": new, "channels": channels, "kernel": kernel}
-    return small("conv", dims, 2 * tokens * channels * kernel, memory)
+    return small("short-conv", dims, 2 * tokens * channels * kernel, memory)
 
 
 @op("scan")

@@ -12,6 +12,8 @@ from roofline.units import percent, significant
 GEMMS, ATTENTION, SMALL, COPIES = "the weight GEMMs", "attention over the KV cache", "the small kernels", "copies"
 WIRE, EXPERTS, RECURRENCE = "the collectives", "the experts", "the scan of the recurrent state"
 
+CONVOLUTIONS = "the convolutions"
+
 # What an operation is to a reader; what sends bytes to other ranks is a collective.
 SUBJECTS: Mapping[str, str] = {
     "linear": GEMMS,
@@ -19,7 +21,8 @@ SUBJECTS: Mapping[str, str] = {
     "attention": ATTENTION,
     "attention-math": ATTENTION,
     "scan": RECURRENCE,
-    "conv": SMALL,
+    "conv": CONVOLUTIONS,
+    "short-conv": SMALL,
     "norm": SMALL,
     "activation": SMALL,
     "rope": SMALL,

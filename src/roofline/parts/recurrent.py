@@ -84,7 +84,7 @@ class Recurrent:
             Kernel(
                 named(run, "short_conv", group.phase),
                 self.label,
-                recurrence.conv(
+                recurrence.short_conv(
                     sequences=group.sequences,
                     new=group.new,
                     context=group.context,

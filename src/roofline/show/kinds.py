@@ -38,6 +38,7 @@ _KIND_OF: Mapping[str, str] = {
     ),
     "moe": "moe",
     "conv": "convolution",
+    "short-conv": "convolution",
     "convolution": "convolution",
     "scan": "convolution",
     **dict.fromkeys(

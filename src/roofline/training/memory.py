@@ -218,7 +218,7 @@ def _scanned(dims: Mapping[str, Num], recipe: Recipe, _: bool) -> Num:
 
 
 # What is between GEMMs, with inputs of its own: a dim that it has, and what it saves.
-_INSIDE = {"attention": ("kv_heads", _attention), "conv": ("channels", _convolved), "scan": ("groups", _scanned)}
+_INSIDE = {"attention": ("kv_heads", _attention), "short-conv": ("channels", _convolved), "scan": ("groups", _scanned)}
 
 
 def _logits(model: Model, plan: Plan, length: int) -> Num:
