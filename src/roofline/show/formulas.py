@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from inspect import Parameter, getdoc, signature
 from typing import Any
 
-from roofline import collectives as _collectives  # registers its operations
+from roofline import collectives as _collectives  # registers its operations, as does recurrence
+from roofline import recurrence as _recurrence
 from roofline.num import Expr, Num
 from roofline.ops import OPS
 
-_ = _collectives
+_ = _collectives, _recurrence
 _HEAD = """# Formulas
 
 Made by `scripts/docs` from the functions that count; a test holds the two together. Bytes are those of BF16 operands.
