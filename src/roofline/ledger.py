@@ -204,6 +204,7 @@ def predict(
     model = Model.load(model) if isinstance(model, str) else model
     device = Device.load(device) if isinstance(device, str) else device
     workload = Workload.decode() if workload is None else workload
+    _expect(model, Model)
     precision = Precision(STORED if model.quantised else "bf16") if precision is None else precision
     shard = Shard() if shard is None else shard
     for given, kind in ((model, Model), (device, Device), (workload, Workload), (precision, Precision), (shard, Shard)):
