@@ -19,6 +19,7 @@ BY_HAND = {
     "fp64": (8000, 20480),
     "fp32": (4000, 10240),
     "bf16": (2000, 5120),
+    "stored": (2000, 5120),  # where no file says a format
     "fp16": (2000, 5120),
     "fp8": (1000, 2560),
     "fp8-block128": (1000, 2560 + 1 * 2 * 4),  # a row of blocks, two across, four bytes each

@@ -208,7 +208,7 @@ class Setting:
 
     def precision(self, model: Model) -> Precision:
         """The formats of a pass of this model."""
-        weights = self.weights or (STORED if model.quantised else "bf16")
+        weights = (STORED if model.quantised else "bf16") if self.weights is None else self.weights
         return Precision(weights, self.kv, self.activations, self.compute)
 
     @property
