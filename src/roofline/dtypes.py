@@ -63,6 +63,8 @@ _ALL = (
     DType("int4-g128", 4, (1, 128), 20, note="FP16 scale and 4-bit zero point per 128 elements"),
 )
 DTYPES = {each.name: each for each in _ALL}
+# Those that any tensor may have; what a checkpoint stores is no format of its own.
+FORMATS = {name: each for name, each in DTYPES.items() if name != STORED}
 
 
 _OFFERED = ("fp8", "int4")  # what engines quantise weights and caches to, the larger first

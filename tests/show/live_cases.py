@@ -11,16 +11,16 @@ import roofline as rl
 from roofline import program
 from roofline.capacity import resident
 from roofline.device import Device, Topology
-from roofline.dtypes import DTYPES
+from roofline.dtypes import FORMATS
 from roofline.errors import ShardError, UnknownName
 from roofline.ledger import Ledger
 from roofline.model import Model
 from roofline.shard import Shard
 from roofline.show.live import compute_rates
 
-WEIGHTS = sorted(DTYPES)
-KV = [name for name, each in DTYPES.items() if each.block is None or each.block[0] == 1]
-ACTIVATIONS = [name for name, each in DTYPES.items() if each.block is None]
+WEIGHTS = sorted(FORMATS)
+KV = [name for name, each in FORMATS.items() if each.block is None or each.block[0] == 1]
+ACTIVATIONS = [name for name, each in FORMATS.items() if each.block is None]
 
 
 def ranks_of(model: Model, device: Device) -> list[int]:

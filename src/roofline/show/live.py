@@ -21,7 +21,7 @@ from roofline import program
 from roofline.bound import RESOURCES, VERDICTS
 from roofline.catalogue import devices as catalogue_devices
 from roofline.device import Device, Topology
-from roofline.dtypes import DTYPES
+from roofline.dtypes import FORMATS
 from roofline.errors import BadValue, UnknownName
 from roofline.model import Model
 from roofline.num import Expr, Num
@@ -130,9 +130,9 @@ def exported(models: Mapping[str, Model], devices: Sequence[Device]) -> tuple[st
         "kernels": [[_line(each) for each in names] for names in lines],
         "devices": {each.id: _device(each) for each in devices if compute_rates(each)},
         "device": DEVICE,
-        "kv": [name for name, each in DTYPES.items() if each.block is None or each.block[0] == 1],
-        "activations": [name for name, each in DTYPES.items() if each.block is None],
-        "formats": {name: dict(program.formats(name)) for name in DTYPES},
+        "kv": [name for name, each in FORMATS.items() if each.block is None or each.block[0] == 1],
+        "activations": [name for name, each in FORMATS.items() if each.block is None],
+        "formats": {name: dict(program.formats(name)) for name in FORMATS},
         "resources": RESOURCES,
         "verdicts": VERDICTS,
         "subjects": SUBJECTS,
