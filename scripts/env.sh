@@ -36,6 +36,8 @@ install() {
   echo "Setting up $venv ($1), once ..." >&2
   "$python" -m pip install -q --disable-pip-version-check -U 'pip>=25.1' >&2
   "$python" -m pip install -q --disable-pip-version-check -e "$root" >&2
+  # Where Python may not write bytecode as it goes, each start would compile the whole package again.
+  "$python" -m compileall -q "$root/src" >&2 || true
   [ "$1" = run ] || (cd "$root" && "$python" -m pip install -q --disable-pip-version-check --group "$1") >&2
 }
 

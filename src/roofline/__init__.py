@@ -7,24 +7,24 @@
 'memory'
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from roofline import collectives, ops
-from roofline.bound import Bound, Point, place
-from roofline.capacity import Memory, memory
-from roofline.cost import Cost, Work
-from roofline.device import Device, Topology
-from roofline.errors import RooflineError
-from roofline.ledger import Ledger, predict
-from roofline.measurement import measure
-from roofline.model import Model
-from roofline.shard import Shard
-from roofline.workload import Precision, Workload
-
 if TYPE_CHECKING:
+    from roofline import collectives, ops
+    from roofline.bound import Bound, Point, place
+    from roofline.capacity import Memory, memory
+    from roofline.cost import Cost, Work
     from roofline.crossing import crossovers
+    from roofline.device import Device, Topology
     from roofline.diagnosis import diagnose
+    from roofline.errors import RooflineError
+    from roofline.ledger import Ledger, predict
+    from roofline.measurement import measure
+    from roofline.model import Model
+    from roofline.shard import Shard
     from roofline.show import charts
+    from roofline.workload import Precision, Workload
 
 __all__ = [
     "Bound",
@@ -52,15 +52,37 @@ __all__ = [
 ]
 
 
-# Loaded when they are asked for: a prediction draws nothing, and asks nothing else.
-_LATER = {"charts": "roofline.show.charts", "crossovers": "roofline.crossing", "diagnose": "roofline.diagnosis"}
+# Loaded when they are asked for: the list of devices needs no ledger, and a prediction draws nothing.
+_HOMES = {
+    "bound": ("Bound", "Point", "place"),
+    "capacity": ("Memory", "memory"),
+    "cost": ("Cost", "Work"),
+    "crossing": ("crossovers",),
+    "device": ("Device", "Topology"),
+    "diagnosis": ("diagnose",),
+    "errors": ("RooflineError",),
+    "ledger": ("Ledger", "predict"),
+    "measurement": ("measure",),
+    "model": ("Model",),
+    "shard": ("Shard",),
+    "workload": ("Precision", "Workload"),
+}
+_LATER = {name: home for home, names in _HOMES.items() for name in names}
+_MODULES = {"charts": "roofline.show.charts", "collectives": "roofline.collectives", "ops": "roofline.ops"}
 
 
 def __getattr__(name: str) -> Any:
-    """A public name that is loaded when it is asked for."""
-    if name not in _LATER:
+    """A public name, loaded when it is asked for."""
+    if name in _MODULES:
+        found = import_module(_MODULES[name])
+    elif name in _LATER:
+        found = getattr(import_module(f"roofline.{_LATER[name]}"), name)
+    else:
         raise AttributeError(f"module 'roofline' has no attribute {name!r}")
-    from importlib import import_module
+    globals()[name] = found
+    return found
 
-    module = import_module(_LATER[name])
-    return getattr(module, name, module)
+
+def __dir__() -> list[str]:
+    """The public names."""
+    return sorted(__all__)

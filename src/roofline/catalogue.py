@@ -257,13 +257,6 @@ def models() -> list[tuple[str, Model]]:
     return [(ident, _model_from(ident)) for ident in model_ids()]
 
 
-@cache
-def source_titles() -> Mapping[str, str]:
-    """Title of each document that device files quote, by its key."""
-    parsed = tomllib.loads((_DATA / "sources.toml").read_text("utf-8"))
-    return {key: str(entry["title"]) for key, entry in parsed.items()}
-
-
 def built_in(name: str) -> Model | None:
     """The model that comes with the package by its id, name or Hub name; never a file, never the network."""
     ident = _built_in_id(name.strip().lower()) if name else None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tomllib
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from zlib import crc32
@@ -62,3 +64,10 @@ def _index() -> dict[str, Line]:
 
 def _file(ident: str) -> Path:
     return _FOLDER / f"{ident}.toml"
+
+
+@cache
+def source_titles() -> Mapping[str, str]:
+    """Title of each document that device files quote, by its key."""
+    parsed = tomllib.loads((_DATA / "sources.toml").read_text("utf-8"))
+    return {key: str(entry["title"]) for key, entry in parsed.items()}

@@ -34,6 +34,10 @@ _ALIASES = {
     "bytes": "B",
 }
 _QUANTITY = re.compile(r"\s*[+-]?(\d|\.\d|nan|inf)[\w.+-]{0,40}\s*[\w/µμ]{0,16}\s*\Z", re.IGNORECASE)
+# How data files write a figure: read without QuantiPhy, whose import takes a tenth of what a prediction does.
+_PLAIN = re.compile(r"(\d{1,15}(?:\.\d{1,15})?) ([kMGTP]|[MG]i|)(B|B/s|FLOP/s|Hz|W|s)", re.ASCII)
+_POWERS = {"": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15}
+_PREFIX = {18: "E", **{power: prefix for prefix, power in _POWERS.items()}, -3: "m", -6: "u", -9: "n", -12: "p"}
 _COUNT = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]i|[kmgbt]?)", re.ASCII | re.IGNORECASE)
 _GROUPED = re.compile(r"(?<![\d.])\d{1,3}(,\d{3})+(?!\d)")
 _AMOUNT = re.compile(r"(\d{1,30}(?:\.\d{0,30})?(?:e[+-]?\d{1,2})?)\s*([kmgt]?)", re.ASCII | re.IGNORECASE)
@@ -48,6 +52,10 @@ def quantity(text: str, unit: str) -> float:
     Units: B, B/s, FLOP/s (also written FLOPS, OP/s, OPS), Hz, W, s. Raises BadValue where the text
     is no finite positive number or its unit is another.
     """
+    plain = _PLAIN.fullmatch(text)
+    if plain and plain[3] == unit and float(plain[1]):
+        number, prefix = plain[1], plain[2]
+        return float(f"{number}e{_POWERS[prefix]}") if prefix in _POWERS else float(number) * _WHOLE[prefix.lower()]
     from quantiphy import InvalidNumber, Quantity
 
     example = f"Write it as a number with its unit, as '1.5 T{unit}'."
@@ -111,6 +119,12 @@ def si(value: float, unit: str, digits: int = 4) -> str:
     """`value` with an SI prefix: `si(3.352e12, "B/s")` is "3.352 TB/s"."""
     if unit == "s" and value >= 1:
         return f"{significant(value, digits)} s" if value < GIGA else f"{value:.{digits - 1}e} s"
+    rounded = f"{value:.{digits - 1}e}"
+    power = int(rounded.partition("e")[2]) // 3 * 3 if math.isfinite(value) else 99
+    prefix = _PREFIX.get(power)
+    if prefix is not None and (power <= 0 if unit == "s" else power >= 0):
+        return f"{significant(float(rounded) / float(f'1e{power}'), digits)} {prefix}{unit}"
+    # What has no such prefix: QuantiPhy, whose import takes a tenth of what a prediction does.
     rendered = _scaled("munp" if unit == "s" else "EPTGMk")(value, unit)
     return rendered.render(prec=digits - 1)  # pyright: ignore
 

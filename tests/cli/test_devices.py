@@ -12,7 +12,7 @@ import jsonschema
 import pytest
 
 import roofline as rl
-from roofline import catalogue
+from roofline import catalogue, sheets
 from roofline.device import Sheet
 
 SCHEMA = json.loads((Path(rl.__file__).parent / "data" / "schemas" / "devices-1.json").read_text("utf-8"))
@@ -199,7 +199,7 @@ def test_device_in_full(roofline, sheet):
         cells = " ".join(row(text, key))
         assert figure.status in cells
         for source, number in zip(figure.source, cells.split(figure.status)[1].split(","), strict=True):
-            assert f"· {number.strip()} {source}: {catalogue.source_titles()[source][:30]}" in words
+            assert f"· {number.strip()} {source}: {sheets.source_titles()[source][:30]}" in words
     assert ("Sources that disagree" in text) is bool(sheet.conflicts)
     for conflict in sheet.conflicts:
         assert " ".join(conflict.verdict.split()) in words
@@ -210,7 +210,7 @@ def test_device_in_full(roofline, sheet):
 def test_every_device_as_json(roofline):
     """Follows the schema; figures in base units, ridges with them, sources by title."""
     record = roofline("devices", "--json").json
-    titles = set(catalogue.source_titles().values())
+    titles = set(sheets.source_titles().values())
 
     jsonschema.validate(record, SCHEMA)
     for found in record["devices"]:

@@ -6,8 +6,7 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from roofline import catalogue
-from roofline.cli.options import print_json, print_text
+from roofline import sheets
 from roofline.device import Sheet
 from roofline.errors import BadValue, UnknownName
 
@@ -57,6 +56,7 @@ def devices(
         raise BadValue("--vendor, --find, --rate, --sort and --trend are about the list. Leave out the name.")
     chosen = _ordered(_chosen(vendor, find, rate), sort, rate) if name is None else _named(name, other)
     if json:
+        from roofline.cli.options import print_json
         from roofline.show.record import devices_record
 
         print_json(devices_record(chosen))
@@ -65,25 +65,29 @@ def devices(
     from roofline.show.terminal import show
 
     if csv:
+        from roofline.cli.options import print_text
+
         print_text(shown.devices_csv(chosen))
     elif trend:
         show(shown.trend_text(chosen))
     elif name is None:
         show(shown.devices_text(chosen, rate))
     elif other is None:
-        show(shown.device_text(chosen[0], catalogue.source_titles()))
+        show(shown.device_text(chosen[0], sheets.source_titles()))
     else:
         show(shown.pair_text(*chosen))
     return 0
 
 
 def _named(name: str, other: str | None) -> list[Sheet]:
+    from roofline import catalogue  # models too, which the list does not need
+
     return [catalogue.load_sheet(each) for each in (name, other) if each is not None]
 
 
 def _chosen(vendor: str | None, find: str | None, rate: str | None) -> list[Sheet]:
     """The devices of the catalogue that the filters leave; raises UnknownName where they leave none."""
-    found = list(catalogue.device_sheets())
+    found = list(sheets.every())
     if vendor is not None:
         sold = [each for each in found if each.vendor.lower() == vendor.strip().lower()]
         found = _left(sold, "vendor", vendor, {each.vendor for each in found})

@@ -9,13 +9,13 @@ import msgspec
 
 from roofline.bound import Point
 from roofline.capacity import memory
-from roofline.catalogue import source_titles
 from roofline.device import Figure, Sheet
 from roofline.dtypes import STORED
 from roofline.errors import BadValue
 from roofline.ledger import Ledger, Total
 from roofline.model import LONG, Model
 from roofline.shard import Shard
+from roofline.sheets import source_titles
 from roofline.show.schema import (
     AgainstRecord,
     ByHandRecord,

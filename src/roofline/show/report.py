@@ -11,8 +11,8 @@ from typing import NamedTuple, cast
 
 from roofline.assumptions import warnings
 from roofline.capacity import Memory, memory
-from roofline.catalogue import source_titles
 from roofline.ledger import Ledger
+from roofline.sheets import source_titles
 from roofline.show import charts, words
 from roofline.show.chart import Chart
 from roofline.show.page import figure, page, scripts_for

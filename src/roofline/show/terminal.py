@@ -29,8 +29,8 @@ def text(value: str = "", style: str = "") -> Text:
 Cell = str | Text
 
 
-def table(heads: Sequence[tuple[str, str]], rows: Sequence[Sequence[Cell]], shrinks: int = 0, bold: int = -1) -> Table:
-    """A quiet table without a frame.
+def table(heads: Sequence[tuple[str, str]], rows: Sequence[Sequence[Cell]], shrinks: int = 0, bold: int = -1) -> Text:
+    """A quiet table without a frame, as one text.
 
     `heads` are (title, "left" or "right"); where the terminal is too narrow only column `shrinks` gives
     way, as a number cut short is a wrong number. Row `bold` stands out.
@@ -41,12 +41,26 @@ def table(heads: Sequence[tuple[str, str]], rows: Sequence[Sequence[Cell]], shri
     gap = 2 if sum(widths) + 2 * (len(widths) - 1) <= room else 1
     spare = room - sum(widths) - gap * (len(widths) - 1)
     widths[shrinks] = max(len(heads[shrinks][0]), widths[shrinks] + min(spare, 0))
-    made = Table(box=None, pad_edge=False, padding=(0, gap, 0, 0), header_style="dim", show_edge=False)
-    for (title, side), width in zip(heads, widths, strict=True):
-        justify = "right" if side == "right" else "left"
-        made.add_column(title, justify=justify, no_wrap=True, overflow="ellipsis", width=width)
-    for index, row in enumerate(cells):
-        made.add_row(*row, style="bold" if index == bold else "")
+    # One text, not a rich Table: that renders each cell on its own, which takes longer than all that a list asks for.
+    lines = [[text(title) for title, _ in heads], *cells]
+    made = Text(no_wrap=True, overflow="ignore")
+    for index, row in enumerate(lines, -1):
+        line = _line(row, heads, widths, gap)
+        line.style = "dim" if index < 0 else "bold" if index == bold else ""
+        made.append_text(line.append("\n") if index < len(cells) - 1 else line)
+    return made
+
+
+def _line(row: Sequence[Text], heads: Sequence[tuple[str, str]], widths: Sequence[int], gap: int) -> Text:
+    """A row of a table: each cell in its width and on its side, cut with an ellipsis where it does not fit."""
+    made = Text()
+    for index, (cell, (_, side), width) in enumerate(zip(row, heads, widths, strict=True)):
+        blank = max(width - cell.cell_len, 0)
+        fits = cell.copy()
+        fits.truncate(width, overflow="ellipsis")
+        made.append(" " * blank * (side == "right"))
+        made.append_text(fits)
+        made.append(" " * (blank * (side != "right") + (gap if index < len(row) - 1 else 0)))
     return made
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
-from roofline.capacity import Memory
-from roofline.ledger import Ledger
-from roofline.levers import Lever
 from roofline.units import GIGA, MEGA, TERA, gib, si, significant
-from roofline.workload import Precision, Rows
+
+if TYPE_CHECKING:
+    from roofline.capacity import Memory
+    from roofline.ledger import Ledger
+    from roofline.levers import Lever
+    from roofline.workload import Precision, Rows
 
 
 def title(ledger: Ledger) -> str:
