@@ -37,7 +37,12 @@ def test_home_names_what_there_is(client):
 
     assert answer.status_code == 200
     assert 'href="/live"' in answer.text
-    assert re.findall(r'(?:src|href|action)="([^"]+)"', answer.text) == ["/live", "/model", "/api/openapi.json"]
+    assert re.findall(r'(?:src|href|action)="([^"]+)"', answer.text) == [
+        "/live",
+        "/model",
+        "/profile",
+        "/api/openapi.json",
+    ]
 
 
 @pytest.mark.parametrize("path", ["/", "/api/models", "/nothing"])
@@ -249,7 +254,7 @@ def test_the_description_is_openapi_and_true(client):
     schemas = found["components"]["schemas"]
 
     assert found["openapi"].startswith("3.1")
-    assert set(found["paths"]) == {"/api/predict", "/api/models", "/api/devices"}
+    assert set(found["paths"]) == {"/api/predict", "/api/diagnose", "/api/models", "/api/devices"}
     for path in ("/api/models", "/api/devices"):
         ref = found["paths"][path]["get"]["responses"]["200"]["content"]["application/json"]["schema"]["$ref"]
         jsonschema.validate(client.get(path).json(), {"$ref": ref, "components": {"schemas": schemas}})

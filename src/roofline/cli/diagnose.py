@@ -76,7 +76,7 @@ def diagnose(
     chart
         Of a trace: save the roofline with the measured kernels in this file: .svg, .png, .pdf, .html or .json.
     report
-        Of a trace: save the whole answer in this file, one .html that asks for nothing from elsewhere.
+        Save the whole answer in this file, one .html that asks for nothing from elsewhere.
     json
         One JSON object instead of text.
     """
@@ -104,10 +104,11 @@ def diagnose(
     )
     from roofline.diagnosis.assessment import Assessment
 
+    words = ["diagnose", *file, *(["--device", device] if device else [])]
     if isinstance(found, Assessment):
-        return _assessed(found, chart or report, json)
+        return _assessed(found, chart, report, words, json)
     side = None if known is None else _beside(found, known)
-    _save(found, chart, report, ["diagnose", *file, *(["--device", device] if device else [])])
+    _save(found, chart, report, words)
     if json:
         from roofline.show.diagnosis_record import diagnosis_record
 
@@ -125,10 +126,15 @@ def diagnose(
     return 0
 
 
-def _assessed(found: Assessment, picture: str | None, json: bool) -> int:
+def _assessed(found: Assessment, chart: str | None, report: str | None, words: list[str], json: bool) -> int:
     """What counters, collectives or a benchmark say."""
-    if picture is not None:
-        raise BadValue("--chart and --report are of traces with a timeline; this file has none.")
+    if chart is not None:
+        raise BadValue("--chart is of traces with a timeline; this file has none. --report writes the answer.")
+    if report is not None:
+        from roofline.show.assessment_report import assessment_report
+        from roofline.show.chart import writable, write
+
+        write(writable(report, (".html", ".htm")), assessment_report(found, shlex.join(["roofline", *words])).html())
     if json:
         print_json(found.to_dict())
         return 0

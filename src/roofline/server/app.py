@@ -21,6 +21,8 @@ from roofline.errors import RooflineError
 from roofline.server.asked import asked, model_of_form
 from roofline.server.description import description
 from roofline.server.guard import Guard, TooLarge, body
+from roofline.server.profiles import Sent, destination, form_of, receive, sent_in_form
+from roofline.show.assessment_report import report_of
 from roofline.show.live import MODELS, live_page, named
 from roofline.show.page import asset, page
 from roofline.show.record import devices_record, ledger_record, models_record
@@ -70,6 +72,23 @@ async def _model(request: Request) -> Response:
 async def _predict(request: Request) -> Response:
     question = asked(await body(request))
     return JSONResponse(await _apart(lambda: ledger_record(question.ledger())))
+
+
+async def _profile(request: Request) -> Response:
+    form = await form_of(request)
+
+    def reported() -> str:
+        with sent_in_form(form) as sent:
+            return report_of(sent.diagnosed()).html()
+
+    return _page(await _apart(reported))
+
+
+async def _diagnose(request: Request) -> Response:
+    device = request.query_params.get("device", "")
+    with destination() as (path, file):
+        await receive(request, file)
+        return JSONResponse(await _apart(lambda: Sent(path, "profile", device).diagnosed().to_dict()))
 
 
 async def _models(request: Request) -> Response:
@@ -130,7 +149,9 @@ _ROUTES: Mapping[str, tuple[_Handler, str]] = {
     "/": (_home, "GET"),
     "/live": (_live, "GET"),
     "/model": (_model, "POST"),
+    "/profile": (_profile, "POST"),
     "/api/predict": (_predict, "POST"),
+    "/api/diagnose": (_diagnose, "POST"),
     "/api/models": (_models, "GET"),
     "/api/devices": (_devices, "GET"),
     "/api/openapi.json": (_openapi, "GET"),

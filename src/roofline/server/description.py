@@ -15,8 +15,10 @@ _PREFIX = "#/components/schemas/{name}"
 
 def description() -> dict[str, Any]:
     """The description, as /api/openapi.json answers it."""
-    types = [Asked, SCHEMAS["ledger-1"], SCHEMAS["models-1"], SCHEMAS["devices-1"]]
-    (question, ledger, models, devices), components = msgspec.json.schema_components(types, ref_template=_PREFIX)
+    names = ("ledger-1", "models-1", "devices-1", "diagnosis-1", "assessment-1")
+    types = [Asked, *(SCHEMAS[name] for name in names)]
+    found, components = msgspec.json.schema_components(types, ref_template=_PREFIX)
+    question, ledger, models, devices, *diagnosed = found
     components["Error"] = {"type": "object", "properties": {"error": {"type": "string"}}, "required": ["error"]}
     wrong = {
         status: _answer(what, {"$ref": "#/components/schemas/Error"})
@@ -32,6 +34,22 @@ def description() -> dict[str, Any]:
                     "summary": "The most that a model can do on a device, kernel by kernel, and what limits it",
                     "requestBody": {"required": True, "content": {"application/json": {"schema": question}}},
                     "responses": {"200": _answer("The ledger", ledger), **wrong},
+                }
+            },
+            "/api/diagnose": {
+                "post": {
+                    "operationId": "diagnose",
+                    "summary": "Where a measured run lost its time: the body is the profile, packed or not",
+                    "parameters": [
+                        {
+                            "name": "device",
+                            "in": "query",
+                            "description": "A device id, where the profile does not say what it ran on",
+                            "schema": {"type": "string"},
+                        }
+                    ],
+                    "requestBody": {"required": True, "content": {"application/octet-stream": {}}},
+                    "responses": {"200": _answer("Of a trace, or of other evidence", {"anyOf": diagnosed}), **wrong},
                 }
             },
             "/api/models": {"get": _listed("models", "The built-in models", models)},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping
 from ipaddress import ip_address
 
 from starlette.requests import Request
@@ -19,7 +19,8 @@ _PATIENCE = 20.0  # [s] for a whole body
 # Said with every answer; a page names its own scripts in its policy beside.
 HEADERS: Mapping[str, str] = {
     "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
+    # Not "no-referrer": under it a browser names the origin of a form of our own as "null", which is refused.
+    "Referrer-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
     "X-Frame-Options": "DENY",
@@ -93,13 +94,22 @@ class Guard:
 
 async def body(request: Request, most: int = LARGEST) -> bytes:
     """The body of a request, up to `most` bytes and within the time; raises TooLarge or TimeoutError."""
+    return b"".join([piece async for piece in arriving(request, most, _PATIENCE, "Send a config.json.")])
+
+
+async def arriving(request: Request, most: int, patience: float, instead: str) -> AsyncGenerator[bytes, None]:
+    """The body of a request piece by piece, up to `most` bytes and within `patience` [s].
+
+    Raises TooLarge, with what to do instead, or TimeoutError.
+    """
+    too_large = TooLarge(f"The request has more than the {most / MIB:g} MiB that are read. {instead}")
     stated = request.headers.get("content-length", "")
     if stated.isdecimal() and int(stated[:20]) > most:
-        raise TooLarge(f"The request has more than the {most / MIB:g} MiB that are read. Send a config.json.")
-    read = bytearray()
-    async with asyncio.timeout(_PATIENCE):
+        raise too_large
+    read = 0
+    async with asyncio.timeout(patience):
         async for piece in request.stream():
-            read += piece
-            if len(read) > most:
-                raise TooLarge(f"The request has more than the {most / MIB:g} MiB that are read. Send a config.json.")
-    return bytes(read)
+            read += len(piece)
+            if read > most:
+                raise too_large
+            yield piece

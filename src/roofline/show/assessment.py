@@ -25,7 +25,16 @@ def assessment_text(found: Assessment) -> RenderableType:
         text(),
         text(found.verdict),
         text(),
+        rows_text(found),
     ]
+    blocks += findings_text(found.findings)
+    lines = [*found.notes, *(f"left out: {n:,} {what}" for what, n in found.left_out.items())]
+    return Group(*blocks, *([text(), text("Notes", "bold dim"), bullets(lines)] if lines else []))
+
+
+def rows_text(found: Assessment) -> RenderableType:
+    """What was measured, as tables."""
+    blocks: list[RenderableType] = []
     kernels = [each for each in found.rows if isinstance(each, KernelGroup)]
     cards = [each for each in found.rows if isinstance(each, CardState)]
     runs = [each for each in found.rows if isinstance(each, CollectiveRun)]
@@ -34,9 +43,7 @@ def assessment_text(found: Assessment) -> RenderableType:
     blocks += [cards_table(cards)] if cards else []
     blocks += [block for each in runs[:4] for block in _run(each)]
     blocks += [_benchmarks(benchmarks)] if benchmarks else []
-    blocks += findings_text(found.findings)
-    lines = [*found.notes, *(f"left out: {n:,} {what}" for what, n in found.left_out.items())]
-    return Group(*blocks, *([text(), text("Notes", "bold dim"), bullets(lines)] if lines else []))
+    return Group(*blocks)
 
 
 def findings_text(findings: Sequence[Finding]) -> list[RenderableType]:

@@ -108,7 +108,7 @@ def _kernels(found: Diagnosis) -> Table:
     whole = sum(each.sum for each in found.kernels) or 1
     cells, unit = _times([each.sum for each in rows])
     heads = [
-        *(Head("kernel", "wrap"), Head("category", "text"), Head("operator", "text"), Head("calls"), Head(unit)),
+        *(Head("kernel", "wrap"), Head("category", "text"), Head("operator", "name"), Head("calls"), Head(unit)),
         *(Head("share"), Head("limit", "text"), Head("of bound")),
     ]
     body: list[list[str]] = []

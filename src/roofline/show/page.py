@@ -104,6 +104,8 @@ def page(
         .get_template(template)
         .render(
             title=title,
+            # Under "no-referrer" a browser says "null" for where a form of our own comes from.
+            referrer="same-origin" if own_forms else "no-referrer",
             policy=Markup(policy([*scripts, *packed], own_forms)),
             style=Markup("".join(map(asset, sheets))),
             scripts=[Markup(each) for each in scripts],

@@ -1,0 +1,135 @@
+"""Profiles that are sent to the server: their report, their answer as JSON, and all that is refused."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import tempfile
+
+import jsonschema
+import pytest
+from starlette.testclient import TestClient
+
+from roofline.server import profiles
+from roofline.server.app import application
+
+HERE = "http://127.0.0.1:8000"
+TRACE = json.dumps(
+    {
+        "deviceProperties": [{"id": 0, "name": "NVIDIA H100 80GB HBM3", "totalGlobalMem": 85_000_000_000}],
+        "traceEvents": [
+            {
+                **{"ph": "X", "cat": "kernel", "name": f"sm90_xmma_gemm_bf16_{n}", "pid": 0, "tid": 7},
+                **{"ts": 100 + 20 * n, "dur": 10, "args": {"device": 0, "stream": 7, "correlation": n}},
+            }
+            for n in range(4)
+        ],
+    }
+).encode()
+COUNTERS = b"""timestamp, name, utilization.gpu [%], utilization.memory [%], power.draw [W]
+2026/01/01 00:00:00.000, NVIDIA A100-SXM4-80GB, 98 %, 71 %, 330.12 W
+2026/01/01 00:00:01.000, NVIDIA A100-SXM4-80GB, 99 %, 70 %, 331.50 W
+"""
+
+
+@pytest.fixture(scope="module")
+def client() -> TestClient:
+    return TestClient(application(), base_url=HERE, raise_server_exceptions=True)
+
+
+@pytest.fixture(autouse=True)
+def nothing_stays(tmp_path, monkeypatch):
+    """What a request writes is gone when it is answered."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    yield
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_trace_gives_its_report(client, packed):
+    """A form with a trace, packed or not: its report, under a policy, with the name that its sender has for it."""
+    content = gzip.compress(TRACE) if packed else TRACE
+    answer = client.post("/profile", files={"profile": ("../../run <b>1</b>.json", content)})
+
+    assert answer.status_code == 200
+    assert "Where the time went" in answer.text
+    assert "run &lt;b&gt;1&lt;/b&gt;.json" not in answer.text  # the last part of a path is "b>.json"
+    assert "b&gt;.json" in answer.text
+    assert "<b>1" not in answer.text
+    assert "roofline-" not in answer.text
+    assert answer.headers["content-security-policy"].startswith("default-src 'none'; ")
+
+
+def test_counters_give_their_report(client):
+    """A file without a timeline has a report too."""
+    answer = client.post("/profile", files={"profile": ("smi.csv", COUNTERS)})
+
+    assert answer.status_code == 200
+    assert "What was measured" in answer.text
+    assert "smi.csv" in answer.text
+
+
+def test_the_answer_as_json_is_described(client):
+    """POST /api/diagnose with the profile as the body: what the description says; the device where it is named."""
+    schemas = client.get("/api/openapi.json").json()
+    described = schemas["paths"]["/api/diagnose"]["post"]["responses"]["200"]["content"]["application/json"]["schema"]
+    for content in (TRACE, COUNTERS):
+        answer = client.post("/api/diagnose", content=content)
+        assert answer.status_code == 200
+        jsonschema.validate(answer.json(), {**described, "components": schemas["components"]})
+    named = client.post("/api/diagnose?device=b200", content=TRACE).json()
+    assert named["device"]["id"] == "b200"
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "profile"),
+        (b"<html>no</html>", "profile"),
+        (b"{", "profile"),
+        (b"\x00" * 1000, "profile"),
+        (b"SQLite format 3\0" + b"\xff" * 200, "profile"),
+    ],
+)
+def test_what_is_no_profile_is_one_line(client, content, said):
+    """One clear line, which names no path of the server; as JSON, and on the page of a form."""
+    answer = client.post("/api/diagnose", content=content)
+    form = client.post("/profile", files={"profile": ("x.bin", content or b"{")})
+
+    assert answer.status_code == 400
+    assert said in answer.json()["error"]
+    assert "/roofline-" not in answer.json()["error"]
+    assert "\n" not in answer.json()["error"]
+    assert form.status_code == 400
+    assert "x.bin" in form.text
+    assert "/roofline-" not in form.text
+
+
+def test_what_is_no_form_is_refused(client):
+    """Without a file, without a boundary, as another type, with too many parts: 400."""
+    assert client.post("/profile", data={"profile": "text"}).status_code == 400
+    assert client.post("/profile", files={"other": ("a", b"{}")}).status_code == 400
+    assert client.post("/profile", content=b"x", headers={"content-type": "multipart/form-data"}).status_code == 400
+    many = [("profile", (f"{n}.json", TRACE)) for n in range(3)]
+    assert client.post("/profile", files=many).status_code == 400
+    assert client.post("/profile", files={"profile": ("a.json", TRACE)}, data={"device": "no-such"}).status_code == 400
+
+
+def test_what_is_too_large_is_not_kept(client, monkeypatch):
+    """Past the limit the answer is 413, by the stated length and by what arrives."""
+    monkeypatch.setattr(profiles, "LARGEST", 1 << 20)
+
+    def endless():
+        for _ in range(40):
+            yield b" " * 65_536
+
+    assert client.post("/api/diagnose", content=b" " * ((1 << 20) + 1)).status_code == 413
+    assert client.post("/api/diagnose", content=endless()).status_code == 413
+    assert client.post("/profile", files={"profile": ("a.json", b" " * (3 << 20))}).status_code == 413
+
+
+def test_another_site_cannot_send_a_profile(client):
+    """A form elsewhere that points here is not heard."""
+    sent = client.post("/profile", files={"profile": ("a.json", TRACE)}, headers={"origin": "https://evil.example"})
+
+    assert sent.status_code == 403
