@@ -353,3 +353,21 @@ def test_the_arithmetic_of_a_kernel(opened):
 def test_the_file_is_small(file):
     """Three models and 88 devices in 0.7 MB."""
     assert file.stat().st_size < 750_000
+
+
+def test_a_chart_that_moved_is_the_chart_of_its_setting(browser, file):
+    """What a slider moved is drawn, once it stands, as a page opened there draws it: order, names and all."""
+
+    def picture(shown: Opened) -> str:
+        shown.page.wait_for_timeout(400)  # past the moment after which it stands
+        with shown.page.expect_download() as saved:
+            shown.page.locator("#save-svg").click()
+        return Path(saved.value.path()).read_text("utf-8")
+
+    moved = Opened(browser, file, "sequences=1")
+    for sequences, context in ((300, 8192), (7, 100)):
+        moved.show(sequences=sequences, context=context)
+        fresh = Opened(browser, file, address(sequences=sequences, context=context))
+        assert picture(moved) == picture(fresh)
+        fresh.context.close()
+    moved.context.close()

@@ -164,10 +164,11 @@ def dot_marks() -> list[Json]:
                     "strokeWidth": signal("datum.row === pointed || datum.rank === 1 ? 1.5 : 0.75"),
                     "opacity": dim,
                     "cursor": {"value": "pointer"},
-                    "tooltip": signal(tooltip()),
                     "ariaRoleDescription": {"value": "kernel"},
-                    "description": signal("datum.spoken"),
-                }
+                    "description": {"field": "spoken"},
+                },
+                # Said when it is asked for: worked out for each dot at each move of a slider it would take longest.
+                "hover": {"tooltip": signal(tooltip())},
             },
         },
         {
@@ -183,10 +184,10 @@ def dot_marks() -> list[Json]:
                     "fill": signal("ink"),
                     "stroke": signal("paper"),
                     "strokeWidth": {"value": 1},
-                    "tooltip": signal(tooltip()),
                     "ariaRoleDescription": {"value": "whole pass"},
-                    "description": signal("datum.spoken"),
-                }
+                    "description": {"field": "spoken"},
+                },
+                "hover": {"tooltip": signal(tooltip())},
             },
         },
     ]

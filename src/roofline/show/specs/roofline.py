@@ -82,6 +82,9 @@ def _extent(*fields: str) -> list[Json]:
     return [{"type": "extent", "field": field, "signal": f"{field}_extent"} for field in fields]
 
 
+_AT_DOT = (formula("px", "scale('x', datum.x)"), formula("py", "scale('y', datum.y)"))
+
+
 def _data() -> list[Json]:
     drawn = keep("datum.flops > 0 && datum.bytes > 0 && datum.seconds > 0")
     position = [drawn, formula("x", "datum.flops / datum.bytes"), formula("y", "datum.flops / datum.seconds")]
@@ -131,9 +134,26 @@ def _data() -> list[Json]:
             ],
         },
         {
+            "name": "clusters",
+            "source": "placed",
+            "transform": [
+                # Kernels at one place get one label, and keep others away once.
+                formula("column", "round(scale('x', datum.x) / 12)"),
+                formula("line", "round(scale('y', datum.y) / 12)"),
+                {
+                    "type": "aggregate",
+                    "groupby": ["column", "line"],
+                    "ops": ["values", "sum", "sum", "sum", "max", "min", "mean", "mean"],
+                    "fields": ["row", "share", "seconds", "bound_seconds", "area", "rank", "x", "y"],
+                    "as": ["rows", "share", "seconds", "bound_seconds", "area", "rank", "x", "y"],
+                },
+                *_AT_DOT,
+            ],
+        },
+        {
             # Where the text of the slopes is farthest from any dot.
             "name": "spots",
-            "source": ["placed", "total"],
+            "source": ["clusters", "total"],
             "transform": [
                 formula("part", "[0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8]"),
                 {"type": "flatten", "fields": ["part"]},
@@ -166,8 +186,6 @@ def _data() -> list[Json]:
 
 def _texts() -> list[Json]:
     """What the label transform lays out, in order: texts with a fixed place, dots to keep clear of, then labels."""
-    at_dot = [formula("px", "scale('x', datum.x)"), formula("py", "scale('y', datum.y)")]
-
     def fixed(name: str, source: str, text: str, x: str, y: str) -> Json:
         rows = [formula("text", text), formula("order", "0"), formula("side", "0")]
         return {"name": name, "source": source, "transform": [*rows, formula("px", x), formula("py", y)]}
@@ -226,23 +244,6 @@ def _texts() -> list[Json]:
             "height - 5 - 15 * datum.step",
         ),
         {
-            "name": "clusters",
-            "source": "placed",
-            "transform": [
-                # Kernels at one place get one label, and keep others away once.
-                formula("column", "round(scale('x', datum.x) / 12)"),
-                formula("line", "round(scale('y', datum.y) / 12)"),
-                {
-                    "type": "aggregate",
-                    "groupby": ["column", "line"],
-                    "ops": ["values", "sum", "sum", "sum", "max", "min", "mean", "mean"],
-                    "fields": ["row", "share", "seconds", "bound_seconds", "area", "rank", "x", "y"],
-                    "as": ["rows", "share", "seconds", "bound_seconds", "area", "rank", "x", "y"],
-                },
-                *at_dot,
-            ],
-        },
-        {
             "name": "shadows",
             "source": "clusters",
             "transform": [
@@ -274,7 +275,7 @@ def _texts() -> list[Json]:
                 formula("order", "2.5"),
                 formula("side", "15"),
                 formula("shown", "true"),
-                *at_dot,
+                *_AT_DOT,
             ],
         },
         {

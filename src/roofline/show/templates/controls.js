@@ -453,7 +453,7 @@
     const lines = assumptions(), list = $("assumptions");
     if (list.dataset.text !== lines.join()) { list.dataset.text = lines.join(); list.replaceChildren(...lines.map((each) => make("li", each))); }
     writeGuide();
-    if (chart) chart.draw(answers());
+    if (chart) chart.draw(answers(), true);
     clearTimeout(later);
     search += 1;
     later = setTimeout(settle, 150);
@@ -463,6 +463,7 @@
   // What need not follow every move of a slider.
   const settle = () => {
     if (location.hash === known && known !== toHash()) history.replaceState(null, "", (known = toHash()));
+    if (chart) chart.draw(answers());
     lookForTurns();
   };
   function schedule() { if (!waiting) { waiting = true; requestAnimationFrame(render); } }

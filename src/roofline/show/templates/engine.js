@@ -107,7 +107,8 @@ const rooflineEngine = (data, arithmetic) => {
 
   // Like toFixed, but what lies exactly between two goes to the even one.
   const fixed = (value, digits) => {
-    const text = value.toFixed(digits);
+    const text = value.toFixed(digits), scaled = Math.abs(value) * 10 ** digits;
+    if (Math.abs(scaled - Math.floor(scaled) - 0.5) > 1e-3) return text;
     if (!/^-?\d+\.\d*50*$/.test(Math.abs(value) < 1e15 ? value.toFixed(100) : "")) return text;
     const exact = value.toFixed(100), cut = exact.slice(0, exact.indexOf(".") + 1 + digits);
     if (!/^50*$/.test(exact.slice(cut.length))) return text;

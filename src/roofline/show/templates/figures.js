@@ -81,7 +81,18 @@ const rooflineFigures = (data, spec, engine) => {
     for (const each of clone.signals) if (each.name in start.signals) each.value = start.signals[each.name];
     const { view } = await vegaEmbed(place, clone, options);
     for (const each of place.querySelectorAll("canvas, svg")) each.setAttribute("aria-hidden", "true");
-    const draw = (answers) => {
+    // Rows in place of those before. While something moves, as many rows change where they are, which is faster; what is
+    // drawn of each keeps its place among the others, so that they are drawn anew once it stands still.
+    const renew = (name, rows, moving) => {
+      const before = view.data(name);
+      if (!moving || before.length !== rows.length) { view.data(name, rows); return; }
+      const changes = view.changeset();
+      rows.forEach((row, i) => {
+        for (const [key, value] of Object.entries(row)) if (before[i][key] !== value) changes.modify(before[i], key, value);
+      });
+      view.change(name, changes);
+    };
+    const draw = (answers, moving = false) => {
       const { rows, signals } = drawing(answers);
       for (const [name, value] of Object.entries(signals)) {
         if (JSON.stringify(view.signal(name)) !== JSON.stringify(value)) view.signal(name, value);
@@ -89,7 +100,8 @@ const rooflineFigures = (data, spec, engine) => {
       const text = JSON.stringify(rows.roofs);
       if (text !== draw.roofs) view.data("roofs", rows.roofs);
       draw.roofs = text;
-      view.data("kernels", rows.kernels).data("total", rows.total);
+      renew("kernels", rows.kernels, moving);
+      renew("total", rows.total, moving);
       place.setAttribute("aria-label", spoken(rows.kernels, rows.roofs));
       view.run();
     };
