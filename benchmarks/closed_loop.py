@@ -181,10 +181,11 @@ def higher(first: rl.Device, second: rl.Device) -> rl.Device:
 
 
 class Loop(NamedTuple):
-    """The device as measured, and each phase's kernels beside their bounds."""
+    """The device as measured, each phase's kernels beside their bounds, and what `diagnose` says of the trace."""
 
     device: rl.Device
     phases: dict[str, tuple[Held, ...]]
+    diagnosis: Any
     warnings: tuple[str, ...]
 
 
@@ -199,15 +200,16 @@ def loop(threads: int | None = None) -> Loop:
         path = Path(folder) / "trace.json"
         recorded(torch, path)
         trace = open_trace(path)
-    second = rl.measure("torch", on="cpu", quick=True)
-    device = higher(first, second)
+        second = rl.measure("torch", on="cpu", quick=True)
+        device = higher(first, second)
+        diagnosis = rl.diagnose(path, device=device)
     model = rl.Model.load(CONFIG)
     workloads = {"prefill": rl.Workload.prefill(1, PROMPT), "decode": rl.Workload.decode(1, PROMPT)}
     phases: dict[str, tuple[Held, ...]] = {}
     for phase, workload in workloads.items():
         medians = {name: statistics.median(each) for name, each in times(trace, phase).items()}
         phases[phase] = held(rl.predict(model, device, workload, FP32), medians)
-    return Loop(device, phases, (*first.warnings, *second.warnings))
+    return Loop(device, phases, diagnosis, (*first.warnings, *second.warnings))
 
 
 def main() -> None:
@@ -224,6 +226,11 @@ def main() -> None:
                 f"{each.point.name:14} {bound.by:9} {bound.seconds * 1e6:10.1f} {each.seconds * 1e6:12.1f} "
                 f"{each.ratio:7.2f}  {each.reason}"
             )
+    print(f"\nroofline diagnose of its trace: {found.diagnosis.verdict}")
+    for row in found.diagnosis.kernels[:8]:
+        reached = row.demand.of_bound if row.demand is not None else None
+        share = "unknown" if reached is None else f"{100 * reached:.0f} %"
+        print(f"{row.name:48} {row.calls:5} calls {row.sum / 1e6:9.2f} ms, of bound {share}")
 
 
 if __name__ == "__main__":

@@ -75,6 +75,24 @@ def test_no_kernel_beats_its_bound(found, phase: str, capsys: pytest.CaptureFixt
         assert each.reason or each.ratio >= 1
 
 
+def test_the_diagnosis_of_the_trace_closes_the_loop(found, benchmark: ModuleType):
+    """`roofline diagnose` on the measured device: the GEMM FLOPs of every pass of the ledger, none above its bound."""
+    model, device = rl.Model.load(benchmark.CONFIG), found.device
+    workloads = {"prefill": rl.Workload.prefill(1, benchmark.PROMPT), "decode": rl.Workload.decode(1, benchmark.PROMPT)}
+    expected = sum(
+        benchmark.PASSES[phase] * point.flops
+        for phase, workload in workloads.items()
+        for point in rl.predict(model, device, workload, benchmark.FP32)
+        if point.work.op == "linear"
+    )
+    products = [each for each in found.diagnosis.kernels if each.category == "gemm"]
+
+    assert sum(each.demand.flops for each in products if each.demand is not None) == expected
+    assert all(each.demand.of_bound < 1 / NOISE for each in products)
+    assert found.diagnosis.coverage.share > 0.9
+    assert found.diagnosis.findings == ()
+
+
 def test_the_large_kernels_are_near_their_bounds(found):
     """GEMMs of a prefill and the weights of a decode step reach a tenth of their bound at the least."""
     for phase, names in (("prefill", ("gate_proj", "down_proj")), ("decode", ("gate_proj", "lm_head"))):

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from roofline.diagnosis.result import Cause, Gap
-from roofline.trace import timeline
+from roofline.trace import events, timeline
 from roofline.trace.classify import readable
 from roofline.trace.events import NONE, Ranges, Trace
 from roofline.trace.link import Links
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 DATA, START_UP, COLLECTIVE = "data loading", "start-up", "waiting for a collective"
 SYNC, HOST, LATENCY = "synchronisation", "host-bound launch", "launch latency"
 QUEUED, UNKNOWN = "queued on the device", "launch not recorded"
+BETWEEN = "between operators"
 
 # What each cause means, for the answer.
 MEANING = {
@@ -33,6 +34,7 @@ MEANING = {
     LATENCY: "the next activity was launched and had not started yet",
     QUEUED: "the next activity had been launched before: it waited for another stream, or between kernels of a graph",
     UNKNOWN: "the file does not hold the call that launched the next activity",
+    BETWEEN: "no operator did any work: Python, the framework's own, views and allocation",
 }
 _HOST_SETS = {
     DATA: re.compile(r"DataLoader|dataloader|data_loader|data_iter|next_batch|get_batch", re.IGNORECASE),
@@ -74,7 +76,7 @@ def idle(trace: Trace, links: Links, rows: Ints, busy: Spans, window: tuple[int,
     before = launched <= starts
     parts[LATENCY] = np.where(known & ~before, ends - handed, 0)
     parts[QUEUED] = np.where(known & before, ends - starts, 0)
-    parts[UNKNOWN] = np.where(known, 0, ends - starts)
+    parts[BETWEEN if gpu.device[rows[0]] == events.HOST else UNKNOWN] = np.where(known, 0, ends - starts)
     causes = [
         Cause(cause, int(each.sum()), int((each > 0).sum()), int(each.max()))
         for cause, each in parts.items()

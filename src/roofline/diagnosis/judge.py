@@ -20,7 +20,8 @@ from roofline.diagnosis.verdict import verdict
 from roofline.errors import UnknownName
 from roofline.recognition import Recognition, recognise
 from roofline.trace import timeline
-from roofline.trace.events import Card, Trace
+from roofline.trace.events import HOST, Card, Trace
+from roofline.trace.host import on_host
 from roofline.trace.link import link
 
 if TYPE_CHECKING:
@@ -37,6 +38,8 @@ def diagnose_trace(trace: Trace, supply: Device | None = None) -> Diagnosis:
     """
     import numpy as np
 
+    if supply is not None or not trace.cards:  # with a card the operators may have run there, and only launched
+        trace = on_host(trace)
     gpu = trace.gpu
     devices, counts = np.unique(gpu.device, return_counts=True)
     device = int(devices[counts.argmax()]) if len(devices) else None
@@ -49,12 +52,12 @@ def diagnose_trace(trace: Trace, supply: Device | None = None) -> Diagnosis:
     shares = breakdown(gpu, rows, kinds)
     causes, gaps = idle(trace, links, rows, busy, window)
     known = None if card is None else _recognised(card)
-    supply, supply_from = _supply(supply, known)
+    supply, supply_from = _supply(supply, known, device)
     costs = costing(trace, links, rows, kinds, supply)
     kernels, placed = kernel_rows(
         trace, links, rows, kinds, costs, None if supply is None else supply.cache or supply.l2
     )
-    limit, sentence = verdict(shares, causes, kernels, window[1] - window[0])
+    limit, sentence = verdict(shares, causes, kernels, window[1] - window[0], host=device == HOST)
     found = Diagnosis(
         source=trace.source,
         format=trace.format,
@@ -85,7 +88,16 @@ def diagnose_trace(trace: Trace, supply: Device | None = None) -> Diagnosis:
         earlier=_earlier(gpu.duration[rows], costs),
         limit=limit,
     )
+    if device == HOST:  # nothing is launched, and what the rules advise is about a device
+        unlaunched = replace(found.launches, unlinked=0, unlinked_time=0)
+        return replace(found, warnings=(*found.warnings, _OPERATORS), launches=unlaunched)
     return replace(found, findings=findings(Scene(found, trace, links, rows, kinds, costs)))
+
+
+_OPERATORS = (
+    "no device activity in this file: it says nothing of a GPU, and what is listed are operators of the host's "
+    "processor. Where they ran on a GPU, these are the times of their launch: record CUDA activities too"
+)
 
 
 def _recognised(card: Card) -> Recognition:
@@ -93,8 +105,10 @@ def _recognised(card: Card) -> Recognition:
     return recognise(card.name, sms=card.multiprocessors, memory=card.memory, bandwidth=bandwidth)
 
 
-def _supply(given: Device | None, known: Recognition | None) -> tuple[Device | None, str]:
+def _supply(given: Device | None, known: Recognition | None, device: int | None) -> tuple[Device | None, str]:
     """The device that bounds are taken on, and what says so."""
+    if device == HOST and given is None:
+        return None, "the file does not name the processor; roofline measure writes a device file of this one"
     if given is not None:
         return given, f"{given.id}, as asked for"
     if known is None:

@@ -28,9 +28,12 @@ _UNTOLD = {
 
 
 def verdict(
-    shares: Sequence[Share], causes: Sequence[Cause], kernels: Sequence[KernelRow], window: int
+    shares: Sequence[Share], causes: Sequence[Cause], kernels: Sequence[KernelRow], window: int, host: bool = False
 ) -> tuple[str, str]:
-    """What limits the run, as a word and as a sentence; the word is "" where the file does not tell."""
+    """What limits the run, as a word and as a sentence; the word is "" where the file does not tell.
+
+    `host`: the kernels are operators of the host's processor, which nothing launches.
+    """
     if not window:
         return "", "No device activity in this file: it says nothing of a GPU."
     times = _times(shares, causes, kernels)
@@ -47,8 +50,17 @@ def verdict(
     if most in _UNTOLD:
         return "", f"{where} {_UNTOLD[most]}"
     if most == "queued":
-        return "", f"The device was idle {percent(times[most] / window)} of the window, with work queued or unrecorded."
+        return "", _between(times[most] / window, host)
     return most, f"{NAMES[most]}: {_reached(most, kernels, times[most], window)} {where}"
+
+
+def _between(share: float, host: bool) -> str:
+    if not host:
+        return f"The device was idle {percent(share)} of the window, with work queued or unrecorded."
+    return (
+        f"{percent(share)} of the window is between the operators that do the work: Python, the framework's own, views "
+        "and allocation."
+    )
 
 
 def _idle(causes: Sequence[Cause], time: float, window: int) -> str:

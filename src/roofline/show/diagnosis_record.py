@@ -39,6 +39,7 @@ from roofline.show.schema import (
 )
 from roofline.show.words import setting
 from roofline.trace.classify import COMPUTE
+from roofline.trace.events import HOST
 from roofline.units import NS_PER_S
 
 _SHAPES = 40  # of one kernel in the JSON
@@ -189,6 +190,8 @@ def ridges(found: Diagnosis) -> dict[str, float]:
 def device_name(found: Diagnosis) -> str:
     """What the file calls it; where that is nothing, the id of the device that it is."""
     known = found.recognition.id if found.recognition is not None else None
+    if found.device == HOST:
+        return "the host's processor" if found.supply is None else found.supply.name
     return (found.card.name if found.card is not None else "") or known or ""
 
 

@@ -26,6 +26,7 @@ def listed(values: Ints) -> list[int]:
 # Kinds of device activity.
 KERNEL, COPY, SET = 0, 1, 2
 NONE = -1  # no such number in the file
+HOST = -2  # the device of activities that are operators of the host
 
 
 @dataclass(frozen=True, slots=True)

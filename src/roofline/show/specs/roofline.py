@@ -186,6 +186,7 @@ def _data() -> list[Json]:
 
 def _texts() -> list[Json]:
     """What the label transform lays out, in order: texts with a fixed place, dots to keep clear of, then labels."""
+
     def fixed(name: str, source: str, text: str, x: str, y: str) -> Json:
         rows = [formula("text", text), formula("order", "0"), formula("side", "0")]
         return {"name": name, "source": source, "transform": [*rows, formula("px", x), formula("py", y)]}
