@@ -334,7 +334,7 @@ def test_turns_are_those_of_crossovers(opened, models, setting):
         compared += 1
         turns = [f"{each.before} to {each.after} at {each.value:,}" for each in found if each.value is not None]
         assert said == ("; ".join(turns) if turns else f"{found[0].before} throughout"), name
-    assert compared >= 3
+    assert compared >= 9  # every GEMM and attention, the layers, the pass
 
 
 def test_the_arithmetic_of_a_kernel(opened):

@@ -254,8 +254,11 @@ const rooflineEngine = (data, arithmetic) => {
   const gemm = (kernel) => data.subjects[kernel.op] === data.gemms;
   const attends = (kernel) => data.subjects[kernel.op] === data.attention;
   const sum = (kernels, field) => kernels.reduce((all, each) => all + each[field], 0);
-  const questions = (answer) => {
+  const questions = (answer, byRows) => {
     const asked = [];
+    if (byRows) {
+      for (const each of answer.kernels) if (gemm(each) || attends(each)) asked.push([each.name, each.bound]);
+    }
     const layers = answer.kernels.filter((each) => gemm(each) && each.part !== "head");
     if (layers.length) {
       const above = sum(layers, "flops") > answer.ridge * sum(layers, "bytes");
@@ -275,7 +278,7 @@ const rooflineEngine = (data, arithmetic) => {
     const device = deviceOf(setting), [bandwidth, compute] = sharesOf(setting);
     const peak = Object.fromEntries(Object.entries(device.peak).map(([rate, value]) => [rate, value * compute]));
     const derated = { ...device, bandwidth: device.bandwidth * bandwidth, peak };
-    const at = (n) => questions(evaluate({ ...setting, [axis]: n }, derated, [1, 1]));
+    const at = (n) => questions(evaluate({ ...setting, [axis]: n }, derated, [1, 1]), axis !== "context");
     const exactly = (question, low, high) => {
       const label = (n) => at(n)[question][1];
       const turns = [];
