@@ -35,7 +35,7 @@ _ALIASES = {
 }
 _QUANTITY = re.compile(r"\s*[+-]?(\d|\.\d|nan|inf)[\w.+-]{0,40}\s*[\w/µμ]{0,16}\s*\Z", re.IGNORECASE)
 # How data files write a figure: read without QuantiPhy, whose import takes a tenth of what a prediction does.
-_PLAIN = re.compile(r"(\d{1,15}(?:\.\d{1,15})?) ([kMGTP]|[MG]i|)(B|B/s|FLOP/s|Hz|W|s)", re.ASCII)
+_PLAIN = re.compile(r"(\d{1,15}(?:\.\d{1,15})?) ([kMGTP]|[MG]i|)(B|B/s|FLOP/s|OP/s|Hz|W|s)", re.ASCII)
 _POWERS = {"": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15}
 _PREFIX = {18: "E", **{power: prefix for prefix, power in _POWERS.items()}, -3: "m", -6: "u", -9: "n", -12: "p"}
 _COUNT = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]i|[kmgbt]?)", re.ASCII | re.IGNORECASE)
@@ -53,7 +53,7 @@ def quantity(text: str, unit: str) -> float:
     is no finite positive number or its unit is another.
     """
     plain = _PLAIN.fullmatch(text)
-    if plain and plain[3] == unit and float(plain[1]):
+    if plain and _ALIASES.get(plain[3], plain[3]) == unit and float(plain[1]):
         number, prefix = plain[1], plain[2]
         return float(f"{number}e{_POWERS[prefix]}") if prefix in _POWERS else float(number) * _WHOLE[prefix.lower()]
     from quantiphy import InvalidNumber, Quantity
