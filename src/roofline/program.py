@@ -16,7 +16,7 @@ from typing import NamedTuple, cast
 from roofline.capacity import Memory, resident
 from roofline.cost import Cost
 from roofline.device import Device, Link
-from roofline.dtypes import DType, dtype
+from roofline.dtypes import STORED, DType, dtype
 from roofline.errors import BadValue, ShardError
 from roofline.ledger import Ledger, predict
 from roofline.model import Model
@@ -60,7 +60,7 @@ class _Formats(Precision):
     @property
     def vectors(self) -> DType:
         """The format of norms and biases."""
-        return _format("vector")
+        return Precision(STORED).vectors if self.weights == STORED else _format("vector")
 
 
 def _format(of: str, rows: bool = False, blocks: bool = False) -> DType:
@@ -87,10 +87,14 @@ class Line(NamedTuple):
 
 
 class Traced(NamedTuple):
-    """One model on so many ranks, folded or not, in these phases: its kernels, and the formulas of `_formulas`."""
+    """One model on so many ranks, folded or not, in these phases: its kernels, and the formulas of `_formulas`.
+
+    `stored`: its weights are in the formats of the checkpoint, which are facts and no variables.
+    """
 
     ranks: int
     fused: bool
+    stored: bool
     phases: tuple[str, ...]
     kernels: tuple[Line, ...]
     formulas: tuple[Num, ...]
@@ -125,19 +129,20 @@ def formats(name: str) -> Mapping[str, int]:
 
 
 def trace(model: Model, further: Sequence[str], ranks_of: Sequence[int] = RANKS) -> Iterator[Traced]:
-    """The model on each of these numbers of ranks that divides it, unfolded and folded."""
+    """The model on each of these numbers of ranks that divides it, unfolded and folded; where its file says how its
+    weights are stored, so too."""
     both = [PHASES] if _phases_alike(model) else [(phase,) for phase in PHASES]
-    for ranks, phases in product(ranks_of, both):
+    for ranks, phases, stored in product(ranks_of, both, (False, True) if model.quantised else (False,)):
         with suppress(ShardError, BadValue):
-            workload = _workload(phases[0])
-            held = resident(model, workload, _precision(), Shard(ranks), None)
+            workload, precision = _workload(phases[0]), _precision(stored)
+            held = resident(model, workload, precision, Shard(ranks), None)
             for fused in (False, True):
-                ledger = _ledger(model, workload, ranks, fused, further)
+                ledger = _ledger(model, workload, precision, ranks, fused, further)
                 lines = tuple(
                     Line(each.name, each.part, each.work.op, each.count, tuple(each.work.dims))
                     for each in ledger.kernels
                 )
-                yield Traced(ranks, fused, phases, lines, tuple(_formulas(ledger, held)))
+                yield Traced(ranks, fused, stored, phases, lines, tuple(_formulas(ledger, held)))
 
 
 def _phases_alike(model: Model) -> bool:
@@ -155,10 +160,12 @@ def _alike(a: Cost, b: Cost) -> bool:
     return all(x.keys() == y.keys() and all(same(x[key], y[key]) for key in x) for x, y in pairs)
 
 
-def _ledger(model: Model, workload: Workload, ranks: int, fused: bool, further: Sequence[str]) -> Ledger:
+def _ledger(
+    model: Model, workload: Workload, precision: Precision, ranks: int, fused: bool, further: Sequence[str]
+) -> Ledger:
     shares = cast("tuple[float, float]", tuple(Whole.var(each) for each in SHARES))
     device = _device(tuple(further))
-    return predict(model, device, workload, _precision(), shard=Shard(ranks), efficiency=shares, fused=fused)
+    return predict(model, device, workload, precision, shard=Shard(ranks), efficiency=shares, fused=fused)
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,9 +183,9 @@ def _workload(phase: str) -> Workload:
     return Workload((_Rows(phase, *sizes, all_logits=cast(bool, Whole.var("all"))),))
 
 
-def _precision() -> Precision:
+def _precision(stored: bool = False) -> Precision:
     return _Formats(
-        weights=cast(str, _format("weight", rows=True, blocks=True)),
+        weights=STORED if stored else cast(str, _format("weight", rows=True, blocks=True)),
         kv=cast(str, _format("kv", blocks=True)),
         activations=cast(str, _format("activation")),
         compute=COMPUTE,

@@ -22,6 +22,18 @@ WEIGHTS = sorted(FORMATS)
 KV = [name for name, each in FORMATS.items() if each.block is None or each.block[0] == 1]
 ACTIVATIONS = [name for name, each in FORMATS.items() if each.block is None]
 
+# A small model whose file says how its weights are stored: experts in blocks of 32, the last layer's attention whole.
+QUANTISED = {
+    **{"model_type": "mixtral", "hidden_size": 512, "num_hidden_layers": 4, "num_attention_heads": 8},
+    **{"num_key_value_heads": 4, "intermediate_size": 1024, "vocab_size": 4096, "max_position_embeddings": 4096},
+    **{"rms_norm_eps": 1e-5, "tie_word_embeddings": False, "hidden_act": "silu", "num_local_experts": 8},
+    "num_experts_per_tok": 2,
+    "quantization_config": {
+        **{"quant_method": "awq", "bits": 4, "group_size": 64, "zero_point": True},
+        "modules_to_not_convert": ["lm_head", "model.layers.3.self_attn"],
+    },
+}
+
 
 def ranks_of(model: Model, device: Device) -> list[int]:
     """The ranks of tensor parallelism that both allow."""
@@ -52,7 +64,7 @@ def settings(models: dict[str, Model], devices: Sequence[Device], number: int, s
             "new": int(2 ** random_.uniform(0, 15)),
             "context": random_.choice([0, 1, int(2 ** random_.uniform(0, 20)), int(2 ** random_.uniform(0, 20))]),
             "tp": random_.choice(ranks_of(models[model], device)),
-            "weights": random_.choice(WEIGHTS),
+            "weights": random_.choice([*WEIGHTS, *["stored"] * (8 if models[model].quantised else 0)]),
             "kv": random_.choice(KV),
             "activations": random_.choice(ACTIVATIONS),
             "compute": random_.choice(compute_rates(device)),

@@ -16,7 +16,7 @@ from roofline.catalogue import load_model, model_ids
 from roofline.show.live import exported
 from roofline.show.page import asset
 from roofline.verdicts import verdict
-from show.live_cases import ledger_of, settings, values
+from show.live_cases import QUANTISED, ledger_of, settings, values
 
 NODE = Path(executable.ROOT_DIR) / "bin" / "node"
 POINTS = 10_000
@@ -41,7 +41,7 @@ fs.writeFileSync("said.json", JSON.stringify(said));
 def run(tmp_path_factory) -> dict[str, Any]:
     """Settings, and what the page's scripts and the package answer to them."""
     folder = tmp_path_factory.mktemp("live")
-    models = {name: load_model(name) for name in model_ids()}
+    models = {**{name: load_model(name) for name in model_ids()}, "quantised": load_model(QUANTISED)}
     devices = {each.id: each for each in catalogue_devices()}
     arithmetic, data = exported(models, list(devices.values()))
     asked = list(settings(models, list(devices.values()), POINTS, seed=8))

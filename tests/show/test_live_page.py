@@ -22,7 +22,7 @@ from roofline.show.guide import START, STEPS
 from roofline.show.live import live_page
 from roofline.units import gib, percent, si, significant
 from roofline.verdicts import verdict
-from show.live_cases import ledger_of, settings
+from show.live_cases import QUANTISED, ledger_of, settings
 
 MODELS = ("qwen3-8b", "llama-3.1-70b", "gpt2")
 WIDE = {"width": 1280, "height": 900}
@@ -60,7 +60,7 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture(scope="module")
 def models() -> dict[str, rl.Model]:
-    return {name: load_model(name) for name in MODELS}
+    return {**{name: load_model(name) for name in MODELS}, "quantised": load_model(QUANTISED)}
 
 
 @pytest.fixture(scope="module")

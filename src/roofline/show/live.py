@@ -21,7 +21,7 @@ from roofline import program
 from roofline.bound import RESOURCES, VERDICTS
 from roofline.catalogue import devices as catalogue_devices
 from roofline.device import Device, Topology
-from roofline.dtypes import FORMATS
+from roofline.dtypes import FORMATS, STORED
 from roofline.errors import BadValue, UnknownName
 from roofline.model import Model
 from roofline.num import Expr, Num
@@ -133,6 +133,7 @@ def exported(models: Mapping[str, Model], devices: Sequence[Device]) -> tuple[st
         "kv": [name for name, each in FORMATS.items() if each.block is None or each.block[0] == 1],
         "activations": [name for name, each in FORMATS.items() if each.block is None],
         "formats": {name: dict(program.formats(name)) for name in FORMATS},
+        "stored": STORED,
         "resources": RESOURCES,
         "verdicts": VERDICTS,
         "subjects": SUBJECTS,
@@ -151,15 +152,16 @@ def exported(models: Mapping[str, Model], devices: Sequence[Device]) -> tuple[st
 def _model(
     model: Model, passes: Sequence[tuple[program.Traced, Any]], lines: dict[tuple[program.Line, ...], int]
 ) -> dict[str, Any]:
-    """A model as the page has it; `passes` by ranks, phase and folding; calls are function, constants, kernels."""
+    """A model as the page has it: passes by ranks, phase, folding and storage; calls: function, constants, kernels."""
     ranked: dict[str, int] = {}
     for index, (each, _) in enumerate(passes):
         for phase in each.phases:
-            ranked[f"{each.ranks}{phase[0]}{'f' if each.fused else ''}"] = index
+            ranked[f"{each.ranks}{phase[0]}{'f' if each.fused else ''}{'s' if each.stored else ''}"] = index
     return {
         "name": visible(model.name),
         "parameters": model.parameters().total,
         "positions": model.max_positions,
+        "stored": model.quantised,
         "assumptions": [visible(each, 400) for each in model.assumptions],
         "passes": ranked,
         "calls": [[call.function, call.constants, lines.setdefault(each.kernels, len(lines))] for each, call in passes],

@@ -43,6 +43,8 @@
     const allowed = known.ranks.filter((n) => `${n}${setting.phase[0]}` in passes);
     return allowed.length ? allowed : [1];
   };
+  // Formats of weights; of a model whose file says how its own are stored, that too.
+  const weightsOf = (setting) => [...Object.keys(data.formats), ...(data.models[setting.model].stored ? [data.stored] : [])];
   // A setting that can be: what is unknown or out of range becomes what is nearest to it.
   const possible = (setting) => {
     const good = { ...setting };
@@ -55,7 +57,7 @@
     for (const [key, [least, most]] of Object.entries(LIMITS)) {
       good[key] = Math.min(most, Math.max(least, Math.round(Number.isFinite(good[key]) ? good[key] : DEFAULTS[key])));
     }
-    known("weights", Object.keys(data.formats));
+    known("weights", weightsOf(good));
     known("kv", data.kv);
     known("activations", data.activations);
     known("compute", data.devices[good.device].rates);
@@ -100,21 +102,22 @@
   const listed = Object.entries(data.devices).map(([id, each]) => [id, each.name, each.vendor || "others"]);
   options("device", listed);
   options("against", [["", "nothing"], ...listed]);
-  options("weights", plain(Object.keys(data.formats)));
   options("kv", plain(data.kv));
   options("activations", plain(data.activations));
 
-  const setCompute = (() => {
-    let shown = "";
-    return () => {
-      const rates = data.devices[state.device].rates;
-      if (shown !== rates.join()) { $("compute").replaceChildren(); options("compute", plain(rates)); shown = rates.join(); }
-    };
-  })();
+  // Choices that depend on another: made again where they are others.
+  const renewed = (id, names) => {
+    const place = $(id);
+    if (place.dataset.names === names.join()) return;
+    place.dataset.names = names.join();
+    place.replaceChildren();
+    options(id, plain(names));
+  };
   const stopsOf = (key) => (key === "tp" ? ranksFor(state) : STOPS[key]);
   const nearest = (stops, value) => stops.reduce((best, each, i) => (Math.abs(each - value) < Math.abs(stops[best] - value) ? i : best), 0);
   const writeControls = () => {
-    setCompute();
+    renewed("weights", weightsOf(state));
+    renewed("compute", data.devices[state.device].rates);
     for (const key of ["model", "device", "against", "weights", "kv", "activations", "compute"]) $(key).value = state[key];
     $(`phase-${state.phase}`).checked = true;
     $(`times-${state.times}`).checked = true;
@@ -222,7 +225,8 @@
     said.push(state.times === "bound"
       ? "Times are bounds: kernels one after another at the datasheet's peak or bandwidth; overlapping kernels can beat the sum, not the floor"
       : `Derated times take ${state.eb} % of the bandwidth and ${state.ec} % of every peak; bounds, roofs and verdict are undiscounted; links are whole`);
-    const bits = data.formats[state.weights].bits;
+    const bits = data.formats[state.weights]?.bits ?? 16;
+    if (state.weights === data.stored) said.push("Weights are in the formats that the model's file says, unpacking them is not charged");
     if (bits < 16 && ["bf16", "fp16", "tf32"].includes(state.compute)) said.push(`${state.weights} weights shrink bytes, not arithmetic, which stays ${state.compute}; unpacking them is not charged`);
     if (state.tp > 1) said.push(`FLOPs, bytes, times and memory are of one of ${state.tp} ranks, tokens/s of all together; all-reduces are rings and not overlapped`);
     if (!answer.device.peak["fp32-vector"]) said.push(`The fp32-vector peak of ${state.device} is unknown: small kernels are bounded by memory alone`);

@@ -24,13 +24,13 @@ const rooflineEngine = (data, arithmetic) => {
 
   const passOf = (setting) => {
     const { passes, calls } = data.models[setting.model];
-    return calls[passes[`${setting.tp}${setting.phase[0]}${setting.fused ? "f" : ""}`]];
+    return calls[passes[`${setting.tp}${setting.phase[0]}${setting.fused ? "f" : ""}${setting.weights === data.stored ? "s" : ""}`]];
   };
   const newTokens = (setting) => (setting.phase === "decode" ? 1 : setting.new);
   const tokensOf = (setting) => setting.sequences * newTokens(setting);
 
   const put = (setting, device, shares) => {
-    const weights = data.formats[setting.weights], kv = data.formats[setting.kv];
+    const weights = data.formats[setting.weights] ?? {}, kv = data.formats[setting.kv];
     const fresh = newTokens(setting);
     const rows = [setting.sequences, fresh, setting.context];
     const link = device.link ?? ["", Infinity, 0];
