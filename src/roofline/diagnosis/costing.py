@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING, Any
 from roofline.bound import Bound, bound
 from roofline.cost import Work
 from roofline.device import Device
-from roofline.diagnosis.costs.call import Call, read
+from roofline.diagnosis.costs.call import Call, Lengths, read
 from roofline.diagnosis.costs.convolution import outputs
 from roofline.diagnosis.costs.registry import rule, work_of
 from roofline.diagnosis.numbers import whole
+from roofline.diagnosis.passes import passes_of
 from roofline.diagnosis.tail import Tail, tail_of
+from roofline.dtypes import DType
 from roofline.errors import UnknownName
 from roofline.ops import elementwise
 from roofline.trace.classify import CATEGORIES
@@ -52,6 +54,7 @@ _HEAVY = {"linear": "gemm", "attention": "attention", "conv": "convolution"}
 _HELPERS = re.compile(
     r"nchwto|nhwcto|tonchw|tonhwc|transpose|offsets|scalepacked|subtensorop|split_?k_?reduce|fill|memset|cast", re.I
 )
+_STORES = re.compile(r"::(reshape_and_cache\w*|store_cache)$")
 _GRAPH = re.compile(r"GraphLaunch")
 _CONVOLUTION = re.compile(r"^aten::(cudnn_|miopen_|_)?convolution$")
 
@@ -102,19 +105,23 @@ class _Book:
     trace: Trace
     device: Device | None
     peaks: frozenset[str] | None
+    lengths: list[Lengths]
+    passes: Ints  # of each activity the place in `lengths`, or NONE
     pieces: list[Piece] = field(default_factory=list[Piece])
     known: dict[tuple[int, ...], int] = field(default_factory=dict["tuple[int, ...]", int])
     outputs: Mapping[tuple[tuple[int, ...], tuple[int, ...]], tuple[int, ...]] | None = None
+    cached: tuple[DType | None] | None = None
 
-    def number(self, name: int, detail: int, outer: int, outer_detail: int, kernel: int) -> int:
+    def number(self, name: int, detail: int, outer: int, outer_detail: int, kernel: int, lengths: int) -> int:
         """The piece of such a call, or NONE."""
-        key = (name, detail, outer, outer_detail, kernel)
+        known = rule(self.trace.names[name])
+        key = (name, detail, outer, outer_detail, kernel, lengths if known is not None and known.lengths else NONE)
         found = self.known.get(key)
         if found is None:
             found = self.known[key] = self._new(*key)
         return found
 
-    def _new(self, name: int, detail: int, outer: int, outer_detail: int, kernel: int) -> int:
+    def _new(self, name: int, detail: int, outer: int, outer_detail: int, kernel: int, lengths: int) -> int:
         trace = self.trace
         if detail == NONE or rule(trace.names[name]) is None:
             return NONE
@@ -124,6 +131,8 @@ class _Book:
             call = replace(call, outer=read(trace.names[outer], trace.details[outer_detail], on, self.peaks))
         if _CONVOLUTION.search(call.name) and (found := call.tensors(0, 1)) is not None:
             call = replace(call, output=self._outputs().get((found[0].dims, found[1].dims), ()))
+        if lengths != NONE:
+            call = replace(call, lengths=self.lengths[lengths], cache=self._cached())
         work = work_of(call)
         return NONE if work is None else self.add(work, call.name, _shapes(call))
 
@@ -139,6 +148,20 @@ class _Book:
             # The format does not matter here: what a file lacks is taken for the commonest.
             self.outputs = outputs(read(names[name], self.trace.details[at], "float") for name, at in sorted(pairs))
         return self.outputs
+
+    def _cached(self) -> DType | None:
+        """The format of a cache of keys and values, as what stores into it has it; None where nothing does."""
+        if self.cached is None:
+            ops, names = self.trace.ops, self.trace.names
+            stores = {name for name in set(listed(ops.name)) if _STORES.search(names[name])}
+            pairs = {
+                (n, d) for n, d in zip(listed(ops.name), listed(ops.detail), strict=True) if n in stores and d != NONE
+            }
+            found = {
+                each.dtype for n, d in pairs if (each := read(names[n], self.trace.details[d]).tensor(2)) is not None
+            }
+            self.cached = (found.pop() if len(found) == 1 else None,)
+        return self.cached[0]
 
     def add(self, work: Work, operator: str, shapes: str) -> int:
         """One more piece."""
@@ -171,7 +194,7 @@ def costing(trace: Trace, links: Links, rows: Ints, kinds: Ints, device: Device 
     import numpy as np
 
     gpu = trace.gpu
-    book = _Book(trace, device, None if device is None else frozenset(device.peak))
+    book = _Book(trace, device, None if device is None else frozenset(device.peak), *passes_of(trace, links, rows))
     which = np.full(len(rows), NONE, np.int64)
     owner = np.full(len(rows), NONE, np.int64)
     kernels = gpu.kind[rows] == KERNEL
@@ -206,6 +229,7 @@ def _climb(trace: Trace, links: Links, rows: Ints, open_: Ints, book: _Book, whi
                 np.where(inside, ops.name[np.maximum(outer, 0)], NONE),
                 np.where(inside, ops.detail[np.maximum(outer, 0)], NONE),
                 trace.gpu.name[rows[open_]],
+                book.passes[open_],
             ]
         )
         keys, back = _distinct(table)

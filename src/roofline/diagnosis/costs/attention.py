@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from roofline.cost import Cost, Work
 from roofline.diagnosis.costs.call import Call, Tensor
+from roofline.diagnosis.costs.engines import passed
 from roofline.diagnosis.costs.rates import rate
 from roofline.diagnosis.costs.registry import cost
 from roofline.ops import attention
@@ -222,12 +223,17 @@ def alike(call: Call, qkv: tuple[Tensor, Tensor, Tensor], sequences: int, positi
     return _counted(call, q, k, v, (sequences, new, max(seen, new), heads, kv_heads), causal)
 
 
-@cost("^aiter::mha_batch_prefill", "^(flashinfer|sgl_kernel)::\\w*batch_prefill\\w*paged")
+@cost("^aiter::mha_batch_prefill", "^(flashinfer|sgl_kernel)::\\w*batch_prefill\\w*paged", lengths=True)
 def paged(call: Call) -> Work | None:
     """(q[tokens, heads, dim], K and V of the whole cache, cu_seqlens_q, kv_indptr, pages): pages of one position."""
     found, rows = _three(call, 0), call.tensors(3, 4, 5)
     if found is None or rows is None or any(len(each.dims) != _PACKED for each in found) or rows[0].n < 2:
         return None
+    q, k, v = found
+    heads = q.dims[1]
+    widths = (heads * q.dims[2], k.dims[1] * k.dims[2], v.dims[1] * v.dims[2], heads * v.dims[2])
+    if (exact := passed(call, q, widths, k.dtype)) is not None:
+        return exact
     causal = _first_flag(call)
     sequences = rows[0].n - 1
     # The list of pages is often longer than those in use: at the least each token attends to its own sequence.

@@ -38,6 +38,7 @@ _TYPES = {
     "c10::complex<float>": DType("complex64", 64),
     "c10::complex<double>": DType("complex128", 128),
 }
+_PAIR = DType("fp4x2", 8)  # a byte of two numbers, which is one element of a tensor
 BOOL, INT64 = _TYPES["bool"], _TYPES["long"]
 
 # Formats by the words of a kernel's name, the surest first. Those of 16 bits stand before those of 32, as a kernel
@@ -62,6 +63,8 @@ def stored(name: str) -> DType | None:
     known = _TYPES.get(name.lower())
     if known is not None:
         return known
+    if name.lower().startswith("c10::float4"):
+        return _PAIR
     return DTYPES["fp8"] if name.lower().startswith("c10::float8") else None
 
 
@@ -97,13 +100,26 @@ class Tensor(NamedTuple):
         return Tensor(dims, self.dtype)
 
 
+class Lengths(NamedTuple):
+    """What a server's annotation says of the pass that a call belongs to, all its requests together.
+
+    `pairs` are of query and key under a causal mask; `positions` those attended to; None where it does not say.
+    """
+
+    context_tokens: int
+    context_positions: int
+    context_pairs: int
+    generation_tokens: int
+    generation_positions: int | None
+
+
 @dataclass(frozen=True, slots=True)
 class Call:
     """One call. Arguments are counted as the operator declares them, from 0.
 
     `kernel` is the name of the kernel that it is costed for; `peaks` are the rates of the device, None where it is
     not known; `outer` is the call around it, where that has shapes; `output` are the lengths of what it returns, where
-    another call of the same file tells them.
+    another call of the same file tells them; `lengths` those of the pass of a server; `cache` the format of its cache.
     """
 
     name: str
@@ -116,6 +132,8 @@ class Call:
     peaks: frozenset[str] | None = None
     outer: Call | None = None
     output: tuple[int, ...] = ()
+    lengths: Lengths | None = None
+    cache: DType | None = None
 
     def tensor(self, at: int) -> Tensor | None:
         """The tensor at this place; None where there is none, or its lengths or format are not known."""
