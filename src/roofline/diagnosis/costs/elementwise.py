@@ -13,7 +13,7 @@ from roofline.diagnosis.costs.tensors import broadcast, promoted, streamed
 _ONE = """abs neg exp exp2 expm1 log log2 log10 log1p sqrt rsqrt reciprocal sin cos tan asin acos atan sinh cosh
 erf erfc erfinv floor ceil round trunc frac sign sgn clamp clamp_min clamp_max threshold bitwise_not nan_to_num
 pow logit square positive relu relu6 hardtanh leaky_relu conj_physical real imag angle deg2rad special_expit
-tril triu flip roll div_scalar __lshift__ __rshift__ bitwise_left_shift alpha_dropout exponential
+tril triu flip roll __lshift__ __rshift__ bitwise_left_shift alpha_dropout exponential
 asinh acosh atanh absolute digamma lgamma i0 sinc hardshrink native_channel_shuffle channel_shuffle pixel_shuffle
 pixel_unshuffle special_entr special_erfcx special_ndtri special_log_ndtr special_i0e special_i1 special_i1e
 special_digamma special_ndtr rot90"""
@@ -22,7 +22,7 @@ _ACTIVATIONS = (
 )
 _TWO = """add sub mul div floor_divide remainder fmod pow atan2 maximum minimum bitwise_and bitwise_or bitwise_xor
 __and__ __or__ __xor__ __iand__ __ior__ rsub xlogy hypot fmax fmin lerp true_divide masked_fill logaddexp copysign
-dist heaviside nextafter ldexp dropout_backward native_dropout_backward _masked_scale logaddexp2 gcd lcm igamma
+heaviside nextafter ldexp native_dropout_backward _masked_scale logaddexp2 gcd lcm igamma
 igammac bitwise_right_shift special_xlog1py special_zeta prelu _prelu_kernel cross linalg_cross"""
 _GRADIENTS = """threshold_backward sigmoid_backward tanh_backward gelu_backward silu_backward elu_backward
 hardswish_backward hardtanh_backward leaky_relu_backward softplus_backward logit_backward hardsigmoid_backward
@@ -30,8 +30,7 @@ mish_backward log_sigmoid_backward glu_jvp softshrink_backward hardshrink_backwa
 _TESTS = "eq ne lt le gt ge logical_and logical_or logical_xor isclose"
 _TESTS_OF_ONE = "isnan isinf isfinite logical_not isposinf isneginf signbit"
 _THREE = "addcmul addcdiv where _s_where clamp_tensor lerp_tensor"
-_WRITES = """fill_ zero_ uniform_ normal_ random_ bernoulli_ exponential_ cauchy_ log_normal_ geometric_ fill zero
-native_dropout_mask"""
+_WRITES = """fill_ zero_ uniform_ normal_ random_ bernoulli_ exponential_ cauchy_ log_normal_ geometric_ fill zero"""
 
 
 def _names(text: str, *, in_place: bool = True) -> list[str]:

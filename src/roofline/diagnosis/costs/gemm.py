@@ -94,7 +94,7 @@ def _batched(call: Call, left: int, right: int, added: Tensor | None = None) -> 
     return product(call, *found, added=added, batch=found[0].dims[0])
 
 
-@cost("aten::linear", "aten::_linear", "^vllm::rocm_unquantized_gemm", "^torch_ipex::\\w*linear$", "te::linear")
+@cost("aten::linear", "^vllm::rocm_unquantized_gemm", "^torch_ipex::\\w*linear$", "te::linear")
 def linear_of(call: Call) -> Work | None:
     """linear(x[.., k], w[n, k], b)."""
     found = call.tensors(0, 1)
@@ -106,7 +106,7 @@ def linear_of(call: Call) -> Work | None:
     return product(call, rows, w.like(w.dims[1], w.dims[0]), added=bias)
 
 
-@cost("aten::matmul", "aten::__matmul__")
+@cost("aten::matmul")
 def matmul(call: Call) -> Work | None:
     """matmul(a, b) of any lengths: of vectors, of matrices, and of batches that broadcast."""
     found = call.tensors(0, 1)

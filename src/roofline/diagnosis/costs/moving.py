@@ -40,7 +40,7 @@ def _rows(table: Tensor, count: int) -> Work | None:
     return embedding(m=count, width=width, rows=table.dims[0], weights=table.dtype, activations=table.dtype)
 
 
-@cost("aten::index", "aten::_index", "aten::_unsafe_index")
+@cost("aten::index", "aten::_unsafe_index")
 def index(call: Call) -> Work | None:
     """(x, [indices of its first dimensions]): a mask of truth values leaves a number that no shape has."""
     x, places = call.tensor(0), call.list(1)

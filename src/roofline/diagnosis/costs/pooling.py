@@ -11,7 +11,7 @@ from roofline.diagnosis.costs.registry import cost
 from roofline.diagnosis.costs.tensors import streamed
 
 
-@cost("^aten::(max|avg)_pool[123]d(_with_indices)?$", "aten::cudnn_max_pool")
+@cost("^aten::(max|avg)_pool[123]d(_with_indices)?$")
 def pool(call: Call) -> Work | None:
     """(x, window, stride, padding, dilation of a maximum, …): reads x; writes y, and its places, as far as told."""
     x = call.tensor(0)
