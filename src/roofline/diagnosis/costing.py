@@ -24,7 +24,7 @@ from roofline.dtypes import DType
 from roofline.errors import UnknownName
 from roofline.ops import elementwise
 from roofline.trace.classify import CATEGORIES
-from roofline.trace.events import KERNEL, NONE, SET, Trace, listed
+from roofline.trace.events import COPY, KERNEL, NONE, SET, Trace, listed
 from roofline.trace.link import Links
 
 if TYPE_CHECKING:
@@ -205,7 +205,7 @@ def costing(trace: Trace, links: Links, rows: Ints, kinds: Ints, device: Device 
     before, upto, whole = np.zeros(len(rows), np.int64), duration.copy(), duration.copy()
     found = Costing((), which, before, upto, whole, why, owner)
     _once(trace, rows, kinds, book, found)
-    _memsets(gpu.moved[rows], np.flatnonzero(gpu.kind[rows] == SET), book, found)
+    _moved(trace, rows, book, found)
     return Costing(tuple(book.pieces), which, before, upto, whole, why, owner, tail_of(trace, links, rows))
 
 
@@ -339,13 +339,22 @@ def _share(trace: Trace, rows: Ints, kinds: Ints, book: _Book, found: Costing, g
         found.upto[activity] = so_far
 
 
-def _memsets(moved: Ints, sets: Ints, book: _Book, found: Costing) -> None:
-    """A memset writes the bytes that it records."""
-    known: dict[int, int] = {}
-    for at, size in zip(listed(sets), listed(moved[sets]), strict=True):
+def _moved(trace: Trace, rows: Ints, book: _Book, found: Costing) -> None:
+    """A memset writes the bytes that it records; a copy within the device reads and writes them."""
+    import numpy as np
+
+    gpu = trace.gpu
+    within = np.array([name.startswith(_WITHIN) for name in trace.names], bool)[gpu.name[rows]]
+    known: dict[tuple[int, bool], int] = {}
+    mine = np.flatnonzero((gpu.kind[rows] == SET) | ((gpu.kind[rows] == COPY) & within))
+    copies = listed(gpu.kind[rows[mine]] == COPY)
+    for at, size, copied in zip(listed(mine), listed(gpu.moved[rows[mine]]), copies, strict=True):
         if size <= 0:
             continue
-        if size not in known:
-            work = elementwise(n=size, reads=0, writes=1, flops=0, activations="int8")
-            known[size] = book.add(work, "memset", f"{size}")
-        found.which[at], found.why[at] = known[size], COSTED
+        if (size, bool(copied)) not in known:
+            work = elementwise(n=size, reads=int(copied), writes=1, flops=0, activations="int8")
+            known[size, bool(copied)] = book.add(work, "copy" if copied else "memset", f"{size}")
+        found.which[at], found.why[at] = known[size, bool(copied)], COSTED
+
+
+_WITHIN = ("Memcpy DtoD", "CopyDeviceToDevice")

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from rich.console import Group, RenderableType
 
+from roofline.diagnosis.exchanges import Exchange, exchanges
 from roofline.diagnosis.result import Diagnosis, KernelRow, Launches, Pass, Steps
 from roofline.show.diagnosis_record import bandwidth, device_name, earlier, ridges, together
 from roofline.show.terminal import Cell, bullets, table, text
@@ -13,6 +14,7 @@ from roofline.trace.events import Card
 from roofline.units import GIGA, NS_PER_S, column, gib, percent, scale, si, significant
 
 _WHOLE = 0.995  # of the compute time: what is left beyond is not worth a sentence
+_EXCHANGES = 3  # sizes of collectives in the terminal text; the JSON has all
 _FINDINGS = 6  # of the terminal text; the JSON has all
 _KERNELS = 12  # rows of the terminal table; the JSON has all
 
@@ -119,6 +121,7 @@ def _beside(found: Diagnosis) -> list[RenderableType]:
             f"Communication {si(_s(talk.union), 's')}: {si(_s(talk.exposed), 's')} exposed, "
             f"{si(_s(talk.overlapped), 's')} beside computation ({percent(talk.overlapped / max(talk.union, 1))})."
         )
+    lines += [_exchange_line(each) for each in exchanges(found)[:_EXCHANGES]]
     for each in found.copies:
         pinned = {True: ", pinned", False: ", pageable", None: ""}[each.pinned]
         rate = bandwidth(each.bytes, each.sum)
@@ -128,6 +131,15 @@ def _beside(found: Diagnosis) -> list[RenderableType]:
         )
     lines += _launch_lines(found.launches)
     return [*map(text, lines), text()] if lines else []
+
+
+def _exchange_line(each: Exchange) -> str:
+    ranks = f" of {each.ranks} ranks" if each.ranks is not None else ", ranks not recorded"
+    line = f"{each.kind.capitalize()}{ranks}: {each.calls:,} with {gib(each.bytes)} each in {si(_s(each.time), 's')}"
+    if each.busbw is None:
+        return f"{line}, algbw {si(each.algbw or 0.0, 'B/s')}."
+    share = f", {percent(each.of_link)} of {each.link}" if each.of_link is not None else ""
+    return f"{line}, busbw {si(each.busbw, 'B/s')}{share}."
 
 
 def _launch_lines(each: Launches) -> list[str]:

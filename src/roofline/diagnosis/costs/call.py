@@ -55,6 +55,17 @@ _BY_KERNEL = (
     (re.compile(r"<\s*int\b"), _TYPES["int"]),
     (re.compile(r"<\s*bool\b"), _TYPES["bool"]),
 )
+# Formats by the last word of a collective's name, as ncclKernel_AllReduce_RING_LL_Sum_half(...).
+_COLLECTIVE = re.compile(
+    r"nccl.*_(half|bfloat16|bf16|f16|float|f32|double|f64|u?int8_t|[iu]8|f8e4m3|f8e5m2)(?=[_(]|$)", re.I
+)
+_WORDS = {
+    **dict.fromkeys(("half", "f16"), DTYPES["fp16"]),
+    **dict.fromkeys(("bfloat16", "bf16"), DTYPES["bf16"]),
+    **dict.fromkeys(("float", "f32"), DTYPES["fp32"]),
+    **dict.fromkeys(("double", "f64"), DTYPES["fp64"]),
+    **dict.fromkeys(("f8e4m3", "f8e5m2"), DTYPES["fp8"]),
+}
 _OPAQUE = re.compile(r"OpaqueType<\(?(?:unsigned int\))?(\d{1,2})u?>")
 
 
@@ -73,6 +84,8 @@ def format_of(kernel: str) -> DType | None:
     """The format of what a kernel works on, as its name tells it; None where it does not."""
     if opaque := _OPAQUE.search(kernel):
         return DType(f"{opaque[1]} bytes", 8 * int(opaque[1]))
+    if word := _COLLECTIVE.search(kernel):
+        return _WORDS.get(word[1].lower(), DTYPES["int8"])
     return next((found for pattern, found in _BY_KERNEL if pattern.search(kernel)), None)
 
 

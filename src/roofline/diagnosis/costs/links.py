@@ -9,6 +9,7 @@ from roofline import collectives
 from roofline.cost import Cost, Work
 from roofline.diagnosis.costs.call import Call, Tensor
 from roofline.diagnosis.costs.registry import cost
+from roofline.diagnosis.numbers import whole as count
 
 _KINDS = (
     (re.compile(r"reduce_?scatter"), "reduce-scatter"),
@@ -18,9 +19,8 @@ _KINDS = (
     (re.compile(r"send|recv|broadcast"), "send"),
 )
 _BYTES = {"float": 4, "half": 2, "bfloat16": 2, "double": 8, "int": 4, "long": 8, "byte": 1, "char": 1, "bool": 1}
-_OF_KERNEL = re.compile(r"_(half|bfloat16|bf16|f16|float|f32|double|f64|u?int8_t|[iu]8|f8e4m3|f8e5m2)(?=[_(]|$)")
-_NAMED = {"half": 2, "bfloat16": 2, "bf16": 2, "f16": 2, "float": 4, "f32": 4, "double": 8, "f64": 8}
 _MOST = 1 << 50
+_ARGUMENTS = 7  # of an older call, before the ranks of its group
 _MAKERS = {
     "all-reduce": collectives.all_reduce,
     "all-gather": collectives.all_gather,
@@ -72,33 +72,25 @@ def collective(call: Call) -> Work | None:
 
 def _older(call: Call) -> Work | None:
     outer = call.outer.name if call.outer is not None else ""
-    found = kind_of(outer, call.kernel)
-    tensors = call.list(0) or tuple(each for each in (call.tensor(0),) if each is not None and each.dims)
-    sizes = call.dims[0] if call.dims and isinstance(call.dims[0], list) else []
-    size = _bytes(call, tensors, sizes)
-    group = call.whole(len(call.dims) - 1) if len(call.dims) > 7 else None
+    # What is sent and received as one kernel may be an all-to-all: of that the operator has to tell.
+    found, size = kind_of(outer, "" if "sendrecv" in call.kernel.lower() else call.kernel), _buffer(call)
+    group = call.whole(len(call.dims) - 1) if len(call.dims) > _ARGUMENTS else None
     if found is None or size is None or (found in ("all-gather", "reduce-scatter") and group is None):
         return None
     if found == "all-gather" and group is not None:  # what one rank has of it
         size *= group
-    return work_of_group(found, size, group if group is None or group > 1 else None)
+    return work_of_group(found, size, group)
 
 
-def _bytes(call: Call, tensors: tuple[Tensor, ...], sizes: Any) -> int | None:
-    """Bytes of the tensors; of a list their format stands in the kernel's name."""
-    if isinstance(sizes, list) and sizes and isinstance(sizes[0], list):
-        match = _OF_KERNEL.search(call.kernel)
-        lists = [each for each in sizes if isinstance(each, list)]
-        if match is None or not all(isinstance(n, int) and 0 <= n < _MOST for each in lists for n in each):
-            return sum(each.dtype.of(each.n) for each in tensors) if tensors else None
-        total = 0
-        for each in lists:
-            count = 1
-            for n in each:
-                count *= n
-            total += count
-        return total * _NAMED.get(match[1], 1)
-    return sum(each.dtype.of(each.n) for each in tensors) if tensors else None
+def _buffer(call: Call) -> int | None:
+    """Bytes of the first tensor, or of all of the list that stands first; None where their format is not known."""
+    first = call.tensor(0)
+    tensors = call.list(0) or ((first,) if first is not None and first.dims else ())
+    return sum(_size(each) for each in tensors) if tensors else None
+
+
+def _size(tensor: Tensor) -> int:
+    return count(tensor.dtype.of(tensor.n))
 
 
 @cost("^c10d::_?(allgather_base|allgather_into_tensor)\\w*_?$", "^symm_mem::multimem_all_gather_out$")
@@ -120,7 +112,7 @@ def _ratio(call: Call, kind: str) -> Work | None:
     small, large = sorted(both, key=lambda each: each.n)
     if large.n % small.n:
         return None
-    return work_of_group(kind, large.dtype.of(large.n), large.n // small.n)
+    return work_of_group(kind, _size(large), large.n // small.n)
 
 
 @cost("^_c10d_functional::(all_gather_into_tensor|reduce_scatter_tensor)\\w*$", "^vllm::(all_gather|reduce_scatter)$")
@@ -132,7 +124,7 @@ def functional(call: Call) -> Work | None:
     group = call.whole(at)
     if x is None or not x.dims or group is None:
         return None
-    size = x.dtype.of(x.n)
+    size = _size(x)
     return work_of_group("all-gather" if gather else "reduce-scatter", size * group if gather else size, group)
 
 
@@ -143,10 +135,9 @@ def functional(call: Call) -> Work | None:
 )
 def whole(call: Call) -> Work | None:
     """(x, …): the buffer of one rank; how many there are is not recorded."""
-    tensors = call.list(0) or tuple(each for each in call.every() if each.dims)[:1]
     kind = kind_of(call.name)
-    sizes = call.dims[0] if call.dims else None
-    size = _bytes(call, tensors, sizes)
+    first = next((each for each in call.every() if each.dims), None)
+    size = _buffer(call) or (None if first is None else _size(first))
     return None if kind is None or size is None else work_of_group(kind, size, None)
 
 
