@@ -40,6 +40,7 @@ def diagnose(
     compute: str = "bf16",
     tp: Ranks | None = None,
     work: Annotated[str | None, Parameter(negative=())] = None,
+    capture: Annotated[str | None, Parameter(negative=())] = None,
     limit: Annotated[Bytes | None, Parameter(negative=())] = None,
     processes: Workers | None = None,
     chart: Annotated[str | None, Parameter(negative=())] = None,
@@ -69,6 +70,8 @@ def diagnose(
         Of a benchmark: ranks of tensor parallelism.
     work
         Of counters: what one launch does, as "linear m=8192 n=8192 k=8192": its bytes beside those measured.
+    capture
+        Of a trace that replays graphs: the trace of the pass that captured them, which tells their operators.
     limit
         The most text that is read, unpacked, as 16GiB; 8GiB without it.
     processes
@@ -84,6 +87,8 @@ def diagnose(
     from roofline.catalogue import load_device, load_model
     from roofline.workload import Precision
 
+    if capture is not None and len(file) > 1:
+        raise BadValue("--capture is of one trace, and several were named. Name the one that replays it.")
     supply = None if device is None else load_device(device)
     known = None if model is None else load_model(model)
     workers = processes or len(os.sched_getaffinity(0))
@@ -100,6 +105,7 @@ def diagnose(
             precision=Precision(weights, kv, compute=compute),
             tp=tp,
             work=None if work is None else work_of(work),
+            capture=capture,
         )
     )
     from roofline.diagnosis.assessment import Assessment

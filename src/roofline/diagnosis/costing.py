@@ -17,6 +17,7 @@ from roofline.device import Device
 from roofline.diagnosis.costs.call import Call, Lengths, read
 from roofline.diagnosis.costs.convolution import outputs
 from roofline.diagnosis.costs.registry import rule, work_of
+from roofline.diagnosis.graphs import Lent
 from roofline.diagnosis.numbers import whole
 from roofline.diagnosis.passes import passes_of
 from roofline.diagnosis.tail import Tail, tail_of
@@ -44,7 +45,7 @@ REASONS = {
     FOREIGN: "what its operator demands is not known, or not all that it takes is recorded",
 }
 REMEDIES = {
-    REPLAYED: "record one pass without graphs, or the pass that captures them, with the same shapes",
+    REPLAYED: "record the pass that captures the graph with record_shapes=True and name it with --capture",
     UNLINKED: "let the profiler run a step before the one that counts (schedule with warmup=1)",
     BARE: "record operators too (activities CPU and CUDA)",
     SHAPELESS: "record with record_shapes=True",
@@ -81,6 +82,7 @@ class Costing:
     whole: Ints
     why: Ints
     owner: Ints  # the operator whose cost it is, or that it helps; NONE
+    operators: tuple[str, ...]  # the name of each operator that owner numbers
     tail: Tail | None = None
 
     def amounts(self, at: int) -> tuple[int, int, int]:
@@ -189,10 +191,11 @@ def _bound(work: Work, device: Device | None) -> tuple[Bound | None, str]:
         return None, str(error)
 
 
-def costing(trace: Trace, links: Links, rows: Ints, kinds: Ints, device: Device | None) -> Costing:
+def costing(lent: Lent, rows: Ints, kinds: Ints, device: Device | None) -> Costing:
     """The costs of the activities of `rows`, whose categories are `kinds`."""
     import numpy as np
 
+    trace, links = lent.trace, lent.links
     gpu = trace.gpu
     book = _Book(trace, device, None if device is None else frozenset(device.peak), *passes_of(trace, links, rows))
     which = np.full(len(rows), NONE, np.int64)
@@ -200,13 +203,14 @@ def costing(trace: Trace, links: Links, rows: Ints, kinds: Ints, device: Device 
     kernels = gpu.kind[rows] == KERNEL
     _climb(trace, links, rows, np.flatnonzero(kernels), book, which, owner)
     _leave_containers(links, book, which, owner)
-    why = _reasons(trace, links, rows, which)
+    why = _reasons(lent, rows, which)
     duration = gpu.duration[rows]
     before, upto, whole = np.zeros(len(rows), np.int64), duration.copy(), duration.copy()
-    found = Costing((), which, before, upto, whole, why, owner)
-    _once(trace, rows, kinds, book, found)
+    operators = tuple(trace.names[each] for each in listed(trace.ops.name))
+    found = Costing((), which, before, upto, whole, why, owner, operators)
+    _once(lent, rows, kinds, book, found)
     _moved(trace, rows, book, found)
-    return Costing(tuple(book.pieces), which, before, upto, whole, why, owner, tail_of(trace, links, rows))
+    return replace(found, pieces=tuple(book.pieces), tail=tail_of(trace, links, rows))
 
 
 def _climb(trace: Trace, links: Links, rows: Ints, open_: Ints, book: _Book, which: Ints, owner: Ints) -> None:
@@ -272,10 +276,11 @@ def _leave_containers(links: Links, book: _Book, which: Ints, owner: Ints) -> No
     which[taken] = NONE
 
 
-def _reasons(trace: Trace, links: Links, rows: Ints, which: Ints) -> Ints:
+def _reasons(lent: Lent, rows: Ints, which: Ints) -> Ints:
     """Why each activity has no cost, where it has none."""
     import numpy as np
 
+    trace, links = lent.trace, lent.links
     ops, calls = trace.ops, trace.calls
     call, op = links.call[rows], links.op[rows]
     graph = np.array([bool(_GRAPH.search(name)) for name in trace.names], bool)
@@ -293,19 +298,24 @@ def _reasons(trace: Trace, links: Links, rows: Ints, which: Ints) -> Ints:
     why[~any_shape] = SHAPELESS
     why[op == NONE] = BARE
     why[(op == NONE) & (call == NONE)] = UNLINKED
-    why[replayed] = REPLAYED
+    why[replayed & (lent.replay == NONE)] = REPLAYED
     why[which != NONE] = COSTED
     return why
 
 
-def _once(trace: Trace, rows: Ints, kinds: Ints, book: _Book, found: Costing) -> None:
-    """Give the cost of each operator to its main kernel, or spread it; its other kernels help."""
+def _once(lent: Lent, rows: Ints, kinds: Ints, book: _Book, found: Costing) -> None:
+    """Give the cost of each operator to its main kernel, or spread it; its other kernels help.
+
+    A graph replays an operator's kernels more than once, each time all of its cost.
+    """
     import numpy as np
 
+    trace, replay = lent.trace, lent.replay
     costed = np.flatnonzero(found.which != NONE)
-    order = costed[np.argsort(found.owner[costed], kind="stable")]
-    owners = found.owner[order]
-    edges = np.flatnonzero(np.r_[True, owners[1:] != owners[:-1], True]) if len(order) else np.zeros(1, np.int64)
+    order = costed[np.lexsort((costed, replay[costed], found.owner[costed]))]
+    owners, turns = found.owner[order], replay[order]
+    fresh = (owners[1:] != owners[:-1]) | (turns[1:] != turns[:-1])
+    edges = np.flatnonzero(np.r_[True, fresh, True]) if len(order) else np.zeros(1, np.int64)
     many = np.flatnonzero(np.diff(edges) > 1)
     for at in listed(many):
         group = listed(order[int(edges[at]) : int(edges[at + 1])])

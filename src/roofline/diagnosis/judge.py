@@ -10,6 +10,7 @@ from roofline.diagnosis.breakdown import breakdown, categories, communication, c
 from roofline.diagnosis.costing import Costing, costing
 from roofline.diagnosis.coverage import coverage
 from roofline.diagnosis.demanded import kernel_rows
+from roofline.diagnosis.graphs import Lent, lend
 from roofline.diagnosis.idle import idle
 from roofline.diagnosis.launches import launches
 from roofline.diagnosis.result import Diagnosis, Earlier
@@ -30,10 +31,11 @@ if TYPE_CHECKING:
     Ints = NDArray[np.signedinteger[Any]]
 
 
-def diagnose_trace(trace: Trace, supply: Device | None = None) -> Diagnosis:
+def diagnose_trace(trace: Trace, supply: Device | None = None, capture: Trace | None = None) -> Diagnosis:
     """Where the time of a trace's device went; of several devices, the one with the most activities.
 
-    Bounds are those of `supply`, else of the device that the file names.
+    Bounds are those of `supply`, else of the device that the file names. `capture` is of the pass that captured the
+    graphs that this one replays: it tells their operators.
     """
     import numpy as np
 
@@ -50,9 +52,10 @@ def diagnose_trace(trace: Trace, supply: Device | None = None) -> Diagnosis:
     causes, gaps = idle(trace, links, rows, busy, window)
     known = None if card is None else _recognised(card)
     supply, supply_from = _supply(supply, known)
-    costs = costing(trace, links, rows, kinds, supply)
+    lent = lend(trace, links, rows, kinds, capture)
+    costs = costing(lent, rows, kinds, supply)
     kernels, placed = kernel_rows(
-        trace, links, rows, kinds, costs, None if supply is None else supply.cache or supply.l2
+        lent.trace, lent.links, rows, kinds, costs, None if supply is None else supply.cache or supply.l2
     )
     limit, sentence = verdict(shares, causes, kernels, window[1] - window[0])
     found = Diagnosis(
@@ -70,14 +73,14 @@ def diagnose_trace(trace: Trace, supply: Device | None = None) -> Diagnosis:
         gaps=tuple(gaps),
         steps=steps(trace, links, rows),
         passes=passes(trace),
-        launches=launches(trace, links, rows),
+        launches=launches(trace, links, rows, lent.count),
         copies=copies(trace, rows),
         communication=communication(gpu, rows, kinds),
         counts=trace.counts,
         bytes=trace.bytes,
         others={int(each): int(n) for each, n in zip(devices, counts, strict=True) if each != device},
         verdict=sentence,
-        warnings=trace.warnings,
+        warnings=(*trace.warnings, *_unused(lent, capture)),
         supply=supply,
         supply_from=supply_from,
         placed=placed,
@@ -86,6 +89,12 @@ def diagnose_trace(trace: Trace, supply: Device | None = None) -> Diagnosis:
         limit=limit,
     )
     return replace(found, findings=findings(Scene(found, trace, links, rows, kinds, costs)))
+
+
+def _unused(lent: Lent, capture: Trace | None) -> tuple[str, ...]:
+    if capture is None or lent.count:
+        return ()
+    return (f"{capture.source} captures no graph that this trace replays: no launches of it are as many and alike",)
 
 
 def _recognised(card: Card) -> Recognition:

@@ -155,9 +155,9 @@ def _launch_lines(each: Launches) -> list[str]:
                 f"({si(_s(each.cost), 's', 3)})."
             )
     if each.replayed:
-        lines.append(
-            f"{each.replayed:,} kernels were replayed by a graph: their operators and shapes are not in the file."
-        )
+        known = f"{each.captured:,} activities have the operators of its capture"
+        said = known if each.captured else "their operators are not told"
+        lines.append(f"{each.replayed:,} kernels were replayed by a graph: {said}.")
     if each.unlinked:
         lines.append(
             f"{each.unlinked:,} activities ({si(_s(each.unlinked_time), 's', 3)}) were launched outside of the record."

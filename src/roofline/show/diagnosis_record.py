@@ -333,4 +333,5 @@ def _launches(each: Launches) -> LaunchesRecord:
         short_kernels=each.short,
         short_kernels_s=_s(each.short_time),
         graph_replayed=each.replayed,
+        graph_captured=each.captured,
     )

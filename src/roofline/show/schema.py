@@ -534,6 +534,7 @@ class LaunchesRecord(msgspec.Struct):
     short_kernels: int
     short_kernels_s: float
     graph_replayed: int
+    graph_captured: int
 
 
 class CopiesRecord(msgspec.Struct):

@@ -25,6 +25,7 @@ class Links:
     call: Ints
     op: Ints
     parent: Ints  # for each operator the one around it, or NONE
+    around: Ints  # for each call the operator that made it, or NONE
     external_used: bool  # whether External ids can be trusted in this file
 
 
@@ -52,7 +53,7 @@ def link(trace: Trace) -> Links:
     if trusted:
         missing = (op == NONE) & (gpu.external > 0)
         op[missing] = _by_number(ops, gpu.external[missing])
-    return Links(call, op, parent, trusted)
+    return Links(call, op, parent, by_call, trusted)
 
 
 def _calls(gpu: Activities, calls: Ranges) -> Ints:
