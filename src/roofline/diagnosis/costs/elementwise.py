@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 from roofline.cost import Work
 from roofline.diagnosis.costs.call import BOOL, INT64, Call, Tensor
-from roofline.diagnosis.costs.registry import cost
+from roofline.diagnosis.costs.registry import cost, rule
 from roofline.diagnosis.costs.tensors import broadcast, promoted, streamed
 
 # FLOPs an element are the convention of the small kernels: 1, and 3 of an activation with its gradient.
@@ -252,3 +253,32 @@ def order(call: Call) -> Work | None:
     """Reads its tensor at least once; what sorting takes beyond is no necessity of the shapes."""
     x = call.tensor(0)
     return None if x is None or not x.dims else streamed([x], [], flops=0, op="reduction")
+
+
+class Flow(NamedTuple):
+    """What an element-by-element operator reads and writes: elements and format of each."""
+
+    read: tuple[tuple[int, str], ...]
+    written: tuple[int, str]
+
+
+def flow(call: Call) -> Flow | None:
+    """The tensors that go into an operator of one element at a time and the one that comes out; None of any other."""
+    known = rule(call.name)
+    tensors = [each for each in call.every() if each.dims]
+    if known is None or known.function not in _STREAMS or not tensors:
+        return None
+    if call.name == "aten::copy_":
+        found, out = tensors[1:2], tensors[0]
+    elif call.name.endswith("_") and not call.name.endswith("__"):
+        found, out = tensors, tensors[0]
+    else:
+        shape = broadcast(tensors)
+        if shape is None:
+            return None
+        out = promoted(tensors).like(*shape)
+        found, out = tensors, Tensor(out.dims, BOOL) if known.function in (tests, tests_of_one) else out
+    return Flow(tuple((each.n, each.dtype.name) for each in found), (out.n, out.dtype.name))
+
+
+_STREAMS = (of_one, of_two, of_three, activations, gradients, tests, tests_of_one, copy)
