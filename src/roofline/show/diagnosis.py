@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from rich.console import Group, RenderableType
 
+from roofline.diagnosis.beside import utilisation
 from roofline.diagnosis.exchanges import Exchange, exchanges
 from roofline.diagnosis.result import Diagnosis, KernelRow, Launches, Pass, Steps
 from roofline.show.diagnosis_record import bandwidth, device_name, earlier, ridges, together
@@ -14,6 +15,7 @@ from roofline.trace.events import Card
 from roofline.units import GIGA, NS_PER_S, column, gib, percent, scale, si, significant
 
 _WHOLE = 0.995  # of the compute time: what is left beyond is not worth a sentence
+_SMALL = 1 << 16  # [byte] of a copy
 _EXCHANGES = 3  # sizes of collectives in the terminal text; the JSON has all
 _FINDINGS = 6  # of the terminal text; the JSON has all
 _KERNELS = 12  # rows of the terminal table; the JSON has all
@@ -85,6 +87,12 @@ def _costs(found: Diagnosis) -> Iterable[str]:
     if least is not None and of_bound is not None:
         done = si(float(flops), "FLOP")
         yield f"What has a cost, together: {done}, bound {si(least, 's')}, {percent(of_bound)} of it reached."
+    if (used := utilisation(found)) is not None:
+        least = "" if found.coverage is not None and found.coverage.share > _WHOLE else "at least "
+        yield (
+            f"MFU {least}{percent(used.value)}: {si(float(used.flops), 'FLOP')} in {si(used.seconds, 's')}, of "
+            f"{si(used.peak, 'FLOP/s')} in {used.rate}."
+        )
     if found.earlier is not None:
         each = found.earlier
         yield f"{each.activities:,} activities ({si(_s(each.time), 's')}) began before the record: {earlier(each)}."
@@ -117,14 +125,13 @@ def _beside(found: Diagnosis) -> list[RenderableType]:
     lines: list[str] = []
     talk = found.communication
     if talk.calls:
-        lines.append(
-            f"Communication {si(_s(talk.union), 's')}: {si(_s(talk.exposed), 's')} exposed, "
-            f"{si(_s(talk.overlapped), 's')} beside computation ({percent(talk.overlapped / max(talk.union, 1))})."
-        )
+        hidden = f"{percent(talk.overlapped / max(talk.union, 1))} of it beside computation"
+        lines.append(f"Communication {si(_s(talk.union), 's')}: {hidden if talk.overlapped else 'none of it hidden'}.")
     lines += [_exchange_line(each) for each in exchanges(found)[:_EXCHANGES]]
     for each in found.copies:
         pinned = {True: ", pinned", False: ", pageable", None: ""}[each.pinned]
-        rate = bandwidth(each.bytes, each.sum)
+        # What is small takes as long as a copy takes at all: its bytes over its time are no speed of anything.
+        rate = bandwidth(each.bytes, each.sum) if each.bytes >= _SMALL * each.calls else None
         speed = f" at {significant(rate / GIGA)} GB/s" if rate else ""
         lines.append(
             f"Copies {each.kind}{pinned}: {each.calls:,} with {gib(each.bytes)} in {si(_s(each.sum), 's')}{speed}."

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 
+from roofline.diagnosis.beside import utilisation
 from roofline.diagnosis.findings import Finding
-from roofline.diagnosis.numbers import real
 from roofline.diagnosis.result import KernelRow
 from roofline.diagnosis.rules.scene import Scene, rule
 from roofline.trace.classify import COMPUTE
@@ -15,6 +14,7 @@ from roofline.units import NS_PER_S, percent, si
 _FAR = 0.6  # share of its bound below which a kernel is worth a look
 _SHARE = 0.02  # of the window that it loses
 _SHOWN = 3
+_SHORT = 10_000  # [ns] of a call, of which starting and ending take a good part
 _BUSY = 0.9
 _REACHED = 0.7
 
@@ -37,7 +37,7 @@ def far_from_bound(scene: Scene) -> Iterator[Finding]:
                 f"{si(float(demand.flops), 'FLOP', 3)} over {si(float(demand.bytes), 'B', 3)}, launched by "
                 f"{row.operator or 'no recorded operator'}",
             ),
-            _advice(row),
+            _advice(scene, row),
         )
 
 
@@ -48,14 +48,19 @@ def _lost(row: KernelRow) -> float:
     return demand.time / NS_PER_S - demand.bound
 
 
-def _advice(row: KernelRow) -> str:
+def _advice(scene: Scene, row: KernelRow) -> str:
+    mean = si(row.sum / row.calls / NS_PER_S, "s", 3)
+    if row.sum < _SHORT * row.calls:
+        return f"its calls take {mean} each, mostly to start and to end: fuse it with its neighbours, or give it more."
     if row.category == "gemm":
         return "try another back end or its autotuning (torch.compile mode=max-autotune), and larger m."
     if row.category == "attention":
         return "try another back end of the attention, and look at its tile against head size and lengths."
     if row.category == "convolution":
         return "torch.backends.cudnn.benchmark = True, channels_last, and 16-bit formats."
-    return "look at its access with Nsight Compute or rocprof: strides that do not coalesce, or too few threads."
+    device = scene.found.supply
+    tool = "rocprof-compute" if device is not None and device.vendor == "AMD" else "Nsight Compute"
+    return f"look at its access with {tool}: strides that do not coalesce, or too few threads."
 
 
 @rule("busy-on-memory")
@@ -67,16 +72,10 @@ def busy_on_memory(scene: Scene) -> Iterator[Finding]:
     rows = [each for each in found.kernels if each.demand is not None and each.demand.by == "memory"]
     took = sum(each.demand.time for each in rows if each.demand is not None) / NS_PER_S
     least = sum(each.demand.bound or 0.0 for each in rows if each.demand is not None)
-    flops: Counter[str] = Counter()
-    for each in found.placed:
-        for rate, n in each.work.cost.flops.items():
-            flops[rate] += int(each.parts * real(n))
-    device = found.supply
-    if device is None or not took or least > _REACHED * took:
+    if found.supply is None or not took or least > _REACHED * took:
         return
-    rate = max((each for each in flops if each in device.peak), key=lambda each: flops[each], default="")
-    peak = device.peak.get(rate)
-    ran = f"{percent(flops[rate] / scene.window / peak)} of its {si(peak, 'FLOP/s')} {rate}" if peak else "nothing"
+    used = utilisation(found)
+    ran = "nothing" if used is None else f"{percent(used.value)} of its {si(used.peak, 'FLOP/s')} {used.rate}"
     yield Finding(
         "busy-on-memory",
         f"Busy {percent(found.busy / found.window)} of the window, and yet waiting for memory",
