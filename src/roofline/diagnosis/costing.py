@@ -51,7 +51,12 @@ REMEDIES = {
     SHAPELESS: "record with record_shapes=True",
 }
 _DEEPEST = 40  # operators around a launch that are asked
-_HEAVY = {"linear": "gemm", "attention": "attention", "conv": "convolution"}
+# Categories of the kernels that do such work: a convolution may be a product of its windows.
+_DOING = {
+    "linear": frozenset({"gemm", "moe"}),
+    "attention": frozenset({"attention"}),
+    "conv": frozenset({"convolution", "gemm"}),
+}
 _HELPERS = re.compile(
     r"nchwto|nhwcto|tonchw|tonhwc|transpose|offsets|scalepacked|subtensorop|split_?k_?reduce|fill|memset|cast", re.I
 )
@@ -260,7 +265,7 @@ def _leave_containers(links: Links, book: _Book, which: Ints, owner: Ints) -> No
     """An operator that left its product or attention to operators within it has no cost of its own."""
     import numpy as np
 
-    heavy = np.array([each.work.op in _HEAVY for each in book.pieces], bool)
+    heavy = np.array([each.work.op in _DOING for each in book.pieces], bool)
     if not heavy.any():
         return
     mine = np.flatnonzero((which != NONE) & heavy[np.maximum(which, 0)])
@@ -327,12 +332,12 @@ def _share(trace: Trace, rows: Ints, kinds: Ints, book: _Book, found: Costing, g
     names, duration = trace.gpu.name[rows[group]], listed(trace.gpu.duration[rows[group]])
     piece = book.pieces[int(found.which[group[0]])]
     spread = rule(piece.operator)
-    category = _HEAVY.get(piece.work.op)
+    fitting = _DOING.get(piece.work.op, frozenset())
     labels = [trace.names[int(name)] for name in names]
     doing = [
         at
         for at, label in enumerate(labels)
-        if category is None or (CATEGORIES[int(kinds[group[at]])] == category and not _HELPERS.search(label))
+        if not fitting or (CATEGORIES[int(kinds[group[at]])] in fitting and not _HELPERS.search(label))
     ] or list(range(len(group)))
     longest = max(doing, key=lambda at: duration[at])
     if spread is None or not spread.several:

@@ -54,9 +54,7 @@ def diagnose_trace(trace: Trace, supply: Device | None = None, capture: Trace | 
     supply, supply_from = _supply(supply, known)
     lent = lend(trace, links, rows, kinds, capture)
     costs = costing(lent, rows, kinds, supply)
-    kernels, placed = kernel_rows(
-        lent.trace, lent.links, rows, kinds, costs, None if supply is None else supply.cache or supply.l2
-    )
+    kernels, placed = kernel_rows(lent.trace, lent.links, rows, kinds, costs, supply)
     limit, sentence = verdict(shares, causes, kernels, window[1] - window[0])
     found = Diagnosis(
         source=trace.source,

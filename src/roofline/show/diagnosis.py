@@ -15,6 +15,7 @@ from roofline.trace.events import Card
 from roofline.units import GIGA, NS_PER_S, column, gib, percent, scale, si, significant
 
 _WHOLE = 0.995  # of the compute time: what is left beyond is not worth a sentence
+_BEATEN = 1.005  # of its bound: what is printed as more than 100 %
 _SMALL = 1 << 16  # [byte] of a copy
 _EXCHANGES = 3  # sizes of collectives in the terminal text; the JSON has all
 _FINDINGS = 6  # of the terminal text; the JSON has all
@@ -83,10 +84,13 @@ def _costs(found: Diagnosis) -> Iterable[str]:
     yield coverage_line(found)
     if found.supply is None:
         yield f"No bounds: {found.supply_from}. Name the device with --device."
-    flops, _, _, least, of_bound = together(row.demand for row in found.kernels)
+    flops, moved, _, least, of_bound = together(row.demand for row in found.kernels)
     if least is not None and of_bound is not None:
         done = si(float(flops), "FLOP")
         yield f"What has a cost, together: {done}, bound {si(least, 's')}, {percent(of_bound)} of it reached."
+    elif flops or moved:
+        yield f"What has a cost, together: {si(float(flops), 'FLOP')} over {si(float(moved), 'B')}."
+    yield from _above(found.kernels[:_KERNELS])
     if (used := utilisation(found)) is not None:
         least = "" if found.coverage is not None and found.coverage.share > _WHOLE else "at least "
         yield (
@@ -96,6 +100,18 @@ def _costs(found: Diagnosis) -> Iterable[str]:
     if found.earlier is not None:
         each = found.earlier
         yield f"{each.activities:,} activities ({si(_s(each.time), 's')}) began before the record: {earlier(each)}."
+
+
+def _above(rows: Sequence[KernelRow]) -> Iterable[str]:
+    """Why kernels of the table beat their bound, those of one reason together."""
+    reasons: dict[str, list[str]] = {}
+    for row in rows:
+        demand = row.demand
+        if demand is not None and demand.of_bound is not None and demand.of_bound > _BEATEN and demand.note:
+            reasons.setdefault(demand.note, []).append(row.readable[:40])
+    for note, names in reasons.items():
+        more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+        yield f"Above 100 %: {names[0]}{more}, {note}."
 
 
 def _where(found: Diagnosis) -> RenderableType:
@@ -211,6 +227,8 @@ def _bound(row: KernelRow) -> tuple[str, str]:
     demand = row.demand
     if demand is None or demand.of_bound is None:
         return "", "unknown"
+    if not demand.bound:
+        return "helps", ""
     return demand.by or "nothing", percent(demand.of_bound)
 
 
