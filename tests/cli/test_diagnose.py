@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -219,3 +220,50 @@ def test_a_bar_on_a_terminal(roofline, tmp_path, monkeypatch):
     answer = roofline("diagnose", write(tmp_path, small()), "--json")
 
     assert answer.json["window_ns"] == 100_000
+
+
+class Dask:
+    """Stands for the module of Dask: a client whose workers are threads."""
+
+    class Client:
+        addresses: list[str] = []  # noqa: RUF012
+
+        def __init__(self, address, timeout):
+            if "nowhere" in address:
+                raise OSError("Timed out trying to connect")
+            self.addresses.append(address)
+            self.executor = ThreadPoolExecutor(2)
+
+        def get_executor(self):
+            return self.executor
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            self.executor.shutdown()
+
+
+def test_ranks_by_the_workers_of_a_scheduler(roofline, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", Dask)
+    paths = [write(tmp_path, small(distributedInfo={"rank": n, "world_size": 2}), f"{n}.json") for n in range(2)]
+    answer = roofline("diagnose", *paths, "--scheduler", "tcp://here:8786", "--json")
+
+    assert Dask.Client.addresses == ["tcp://here:8786"]
+    assert [each["rank"] for each in answer.json["ranks"]] == [0, 1]
+
+    lost = roofline("diagnose", *paths, "--scheduler", "tcp://nowhere:1")
+    assert (lost.code, lost.out) == (2, "")
+    assert "No Dask scheduler answers at 'tcp://nowhere:1': Timed out trying to connect" in lost.err
+    one = roofline("diagnose", paths[0], "--scheduler", "tcp://here:8786")
+    assert (one.code, one.out) == (2, "")
+    assert "one file was named" in one.err
+
+
+def test_a_scheduler_without_dask(roofline, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    path = write(tmp_path, small())
+    answer = roofline("diagnose", path, path, "--scheduler", "tcp://here:8786")
+
+    assert (answer.code, answer.out) == (2, "")
+    assert "pip install distributed" in answer.err

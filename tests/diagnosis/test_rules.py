@@ -183,8 +183,58 @@ def test_a_decode_on_the_roofline_is_no_fault(tmp_path):
 def test_no_advice_on_what_a_file_does_not_hold(tmp_path):
     """A file without a GPU, and one without operators: no finding rests on what is not there."""
     assert found(tmp_path, [op(LOADER, 0, 500, 1)]).findings == ()
-    names = {each.rule for each in found(tmp_path, [kernel("a", 100, 10, 1), kernel("b", 1000, 10, 2)]).findings}
-    assert names <= {"unfused"}
+    assert found(tmp_path, [kernel("a", 100, 10, 1), kernel("b", 1000, 10, 2)]).findings == ()
+
+
+def cast(ts, dur, n, to=F):
+    return work("aten::copy_", ts, dur, [[n], [n], []], [to, B, "Scalar"], "copy<float>")
+
+
+BIG, HALF = 1 << 24, 1 << 23
+FUSABLE = {
+    "in place, then one that reads it": [
+        *work("aten::mul_", 100, 50, [[BIG], []], [B, "Scalar"], "mul<c10::BFloat16>"), *add(150, 40, BIG),
+    ],
+    "a cast, then one of its format": [
+        *cast(100, 50, BIG), *work("aten::mul", 150, 40, [[BIG], []], [F, "Scalar"], "mul<float>"),
+    ],
+    "a view between does not matter": [
+        *work("aten::exp", 100, 50, [[1024, 16384]], [B], "exp<c10::BFloat16>"), *add(150, 40, BIG),
+    ],
+}  # fmt: skip
+NOT_FUSABLE = {
+    "another length": [*add(100, 50, BIG), *add(150, 40, HALF)],
+    "another format": [*cast(100, 50, BIG), *add(150, 40, BIG)],
+    "no shapes": [
+        *work("aten::add", 100, 50, on="vectorized_elementwise_kernel<4, AddFunctor<float>"),
+        *work("aten::add", 150, 40, on="vectorized_elementwise_kernel<4, AddFunctor<float>"),
+    ],
+    "a look-up, which is none of one element at a time": [
+        *work("aten::index_select", 100, 50, [[BIG], [], [BIG]], [B, "Scalar", "long int"], "index<c10::BFloat16>",
+              ["", "0", ""]),
+        *add(150, 40, BIG),
+    ],
+    "a product between": [*add(100, 50, BIG), *mm(150, 40, 4096, 4096, 4096), *add(190, 50, BIG)],
+    "a collective between": [*add(100, 50, BIG), *collective(150, 40, 6001, 1 << 20, 7), *add(190, 50, BIG)],
+    "two streams": [*add(100, 50, BIG), *add(150, 40, BIG, stream=8)],
+    "a compiler's": [*add(100, 50, BIG, "triton_poi_fused_add_0"), *add(150, 40, BIG, "triton_poi_fused_add_1")],
+    "an optimiser's, which has a rule of its own": [STEP, *add(100, 50, BIG), *add(150, 40, BIG)],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", FUSABLE)
+def test_a_chain_is_of_producers_and_consumers(what, tmp_path):
+    hits = [each for each in found(tmp_path, FUSABLE[what]).findings if each.rule == "unfused"]
+
+    assert len(hits) == 1
+    assert hits[0].at_stake == pytest.approx(40e-6)
+    assert any("inferred" in each for each in hits[0].evidence)
+    assert any(" → " in each for each in hits[0].evidence)
+
+
+@pytest.mark.parametrize("what", NOT_FUSABLE)
+def test_what_cannot_be_fused_is_no_chain(what, tmp_path):
+    assert "unfused" not in {each.rule for each in found(tmp_path, NOT_FUSABLE[what]).findings}
 
 
 def test_waves_are_not_told_where_grids_are_not_blocks(tmp_path):

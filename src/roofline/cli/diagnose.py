@@ -9,13 +9,14 @@ import threading
 from collections.abc import Callable, Generator
 from concurrent.futures import Executor
 from contextlib import ExitStack, contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
 from roofline.cli.options import Bytes, Ranks, Workers, print_json
-from roofline.errors import BadValue
+from roofline.errors import BadValue, shown
 from roofline.units import MIB
 
 if TYPE_CHECKING:
@@ -40,8 +41,10 @@ def diagnose(
     compute: str = "bf16",
     tp: Ranks | None = None,
     work: Annotated[str | None, Parameter(negative=())] = None,
+    capture: Annotated[str | None, Parameter(negative=())] = None,
     limit: Annotated[Bytes | None, Parameter(negative=())] = None,
     processes: Workers | None = None,
+    scheduler: Annotated[str | None, Parameter(negative=())] = None,
     chart: Annotated[str | None, Parameter(negative=())] = None,
     report: Annotated[str | None, Parameter(negative=())] = None,
     json: Annotated[bool, Parameter(negative=())] = False,
@@ -69,10 +72,15 @@ def diagnose(
         Of a benchmark: ranks of tensor parallelism.
     work
         Of counters: what one launch does, as "linear m=8192 n=8192 k=8192": its bytes beside those measured.
+    capture
+        Of a trace that replays graphs: the trace of the pass that captured them, which tells their operators.
     limit
         The most text that is read, unpacked, as 16GiB; 8GiB without it.
     processes
         Processes that read a large file, or several ones, together; as many as there are CPUs.
+    scheduler
+        Of several ranks: the address of a Dask scheduler, as tcp://HOST:8786, whose workers read a file each. They need
+        this package and the same paths.
     chart
         Of a trace: save the roofline with the measured kernels in this file: .svg, .png, .pdf, .html or .json.
     report
@@ -84,10 +92,14 @@ def diagnose(
     from roofline.catalogue import load_device, load_model
     from roofline.workload import Precision
 
+    if capture is not None and len(file) > 1:
+        raise BadValue("--capture is of one trace, and several were named. Name the one that replays it.")
     supply = None if device is None else load_device(device)
     known = None if model is None else load_model(model)
     workers = processes or len(os.sched_getaffinity(0))
-    run = _run(file, limit, workers, supply) if len(file) > 1 else None
+    if scheduler is not None and len(file) < 2:
+        raise BadValue("--scheduler shares out the files of several ranks, and one file was named: leave it out.")
+    run = _run(file, limit, workers, supply, scheduler) if len(file) > 1 else None
     found = (
         run.slowest
         if run is not None
@@ -100,6 +112,7 @@ def diagnose(
             precision=Precision(weights, kv, compute=compute),
             tp=tp,
             work=None if work is None else work_of(work),
+            capture=capture,
         )
     )
     from roofline.diagnosis.assessment import Assessment
@@ -169,15 +182,18 @@ def _save(found: Diagnosis, chart: str | None, report: str | None, words: list[s
             write(target, diagnosis_report(found, shlex.join(["roofline", *words])).html())
 
 
-def _run(files: list[str], limit: int | None, processes: int, device: Device | None) -> Run:
-    """The ranks of a run, each file read by a process of its own where there are several."""
+def _run(files: list[str], limit: int | None, processes: int, device: Device | None, scheduler: str | None) -> Run:
+    """The ranks of a run, each file read by a process of its own where there are several, or by a worker of Dask."""
     from roofline.diagnosis.ranks import diagnose_ranks
     from roofline.trace.readers import MOST
 
     helpers = min(processes, len(files)) if any(map(_large, files)) else 0
     with ExitStack() as stack:
         progress = stack.enter_context(_progress(plain=True))
-        executor = stack.enter_context(_pool(helpers)) if helpers > 1 else None
+        if scheduler is not None:
+            executor = stack.enter_context(_workers(scheduler))
+        else:
+            executor = stack.enter_context(_pool(helpers)) if helpers > 1 else None
         return diagnose_ranks(files, MOST if limit is None else limit, device, executor, progress)
 
 
@@ -218,6 +234,25 @@ def _progress(plain: bool = False) -> Generator[Callable[[int, int], None] | Non
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task("reading", total=None)
         yield lambda done, size: bar.update(task, completed=done, total=size or None)
+
+
+_CONNECT = 10  # [s] in which a scheduler has to answer
+
+
+@contextmanager
+def _workers(scheduler: str) -> Generator[Executor]:
+    """The workers of a Dask scheduler as an executor; raises BadValue where Dask or the scheduler is not there."""
+    try:
+        distributed: Any = import_module("distributed")
+    except ImportError:
+        raise BadValue("--scheduler needs Dask, which is not installed: pip install distributed.") from None
+    try:
+        client = distributed.Client(scheduler, timeout=_CONNECT)
+    except (OSError, ValueError) as error:
+        said = " ".join(str(error).split())[:120] or type(error).__name__
+        raise BadValue(f"No Dask scheduler answers at {shown(scheduler)}: {said}. Start one: dask scheduler.") from None
+    with client:
+        yield client.get_executor()
 
 
 @contextmanager

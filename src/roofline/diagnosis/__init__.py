@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from roofline.diagnosis.ranks import Run as Ranks
     from roofline.diagnosis.result import Diagnosis
     from roofline.model import Model
+    from roofline.trace.events import Trace
     from roofline.workload import Precision
 
 
@@ -26,6 +27,7 @@ def diagnose(
     precision: Precision | None = None,
     tp: int | None = None,
     work: Work | None = None,
+    capture: str | os.PathLike[str] | None = None,
     most: int | None = None,
     progress: Callable[[int, int], None] | None = None,
     executor: Executor | None = None,
@@ -34,19 +36,23 @@ def diagnose(
     """Where the time of a profiled run went; of counters, collectives and benchmarks what they say of a limit.
 
     The file may be packed, or a URL; of several, one a rank, traces are laid beside each other. `model`, `device`,
-    `precision`, `tp` and `work` say what ran, where the file does not.
+    `precision`, `tp` and `work` say what ran, where the file does not. `capture` is a trace of the pass that captured
+    the graphs that this one replays: their kernels have the operators that it recorded.
 
     `most` bounds the text that is read [byte]; `progress` is called with the bytes of the file read and its size;
     `executor` helps with a large file in `workers` other processes, or reads several files side by side. Raises
     RooflineError for a file that cannot be read or holds no trace.
     """
     from roofline.diagnosis.opening import open_profile
+    from roofline.errors import BadValue
     from roofline.files import printable
     from roofline.trace.events import Trace
     from roofline.trace.readers.source import MOST
 
     limit = MOST if most is None else most
     if not isinstance(path, str | os.PathLike):
+        if len(path) != 1 and capture is not None:
+            raise BadValue("A capture is of one trace, and several were named. Name the one that replays it.")
         if len(path) != 1:
             from roofline.diagnosis.ranks import diagnose_ranks
 
@@ -56,9 +62,23 @@ def diagnose(
     if isinstance(found, Trace):
         from roofline.diagnosis.judge import diagnose_trace
 
-        return diagnose_trace(found, device)
+        return diagnose_trace(found, device, None if capture is None else _captured(capture, limit))
+    if capture is not None:
+        raise BadValue("A capture is of a trace that replays graphs; this file has no timeline. Leave --capture out.")
     from roofline.diagnosis.assess import assess
     from roofline.diagnosis.benchmarks import Run
     from roofline.workload import Precision
 
     return assess(found, printable(os.fspath(path)), Run(model, device, precision or Precision(), tp, work))
+
+
+def _captured(path: str | os.PathLike[str], most: int) -> Trace:
+    from roofline.diagnosis.opening import open_profile
+    from roofline.errors import BadValue
+    from roofline.files import printable
+    from roofline.trace.events import Trace
+
+    found = open_profile(path, most=most)
+    if isinstance(found, Trace):
+        return found
+    raise BadValue(f"{printable(os.fspath(path))} captures no graph: it has no timeline. Name a profiler's trace.")

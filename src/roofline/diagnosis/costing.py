@@ -14,15 +14,18 @@ from typing import TYPE_CHECKING, Any
 from roofline.bound import Bound, bound
 from roofline.cost import Work
 from roofline.device import Device
-from roofline.diagnosis.costs.call import Call, read
+from roofline.diagnosis.costs.call import Call, Lengths, read
 from roofline.diagnosis.costs.convolution import outputs
 from roofline.diagnosis.costs.registry import rule, work_of
+from roofline.diagnosis.graphs import Lent
 from roofline.diagnosis.numbers import whole
+from roofline.diagnosis.passes import passes_of
 from roofline.diagnosis.tail import Tail, tail_of
+from roofline.dtypes import DType
 from roofline.errors import UnknownName
 from roofline.ops import elementwise
 from roofline.trace.classify import CATEGORIES
-from roofline.trace.events import KERNEL, NONE, SET, Trace, listed
+from roofline.trace.events import COPY, KERNEL, NONE, SET, Trace, listed
 from roofline.trace.link import Links
 
 if TYPE_CHECKING:
@@ -42,16 +45,22 @@ REASONS = {
     FOREIGN: "what its operator demands is not known, or not all that it takes is recorded",
 }
 REMEDIES = {
-    REPLAYED: "record one pass without graphs, or the pass that captures them, with the same shapes",
+    REPLAYED: "record the pass that captures the graph with record_shapes=True and name it with --capture",
     UNLINKED: "let the profiler run a step before the one that counts (schedule with warmup=1)",
     BARE: "record operators too (activities CPU and CUDA)",
     SHAPELESS: "record with record_shapes=True",
 }
 _DEEPEST = 40  # operators around a launch that are asked
-_HEAVY = {"linear": "gemm", "attention": "attention", "conv": "convolution"}
+# Categories of the kernels that do such work: a convolution may be a product of its windows.
+_DOING = {
+    "linear": frozenset({"gemm", "moe"}),
+    "attention": frozenset({"attention"}),
+    "conv": frozenset({"convolution", "gemm"}),
+}
 _HELPERS = re.compile(
     r"nchwto|nhwcto|tonchw|tonhwc|transpose|offsets|scalepacked|subtensorop|split_?k_?reduce|fill|memset|cast", re.I
 )
+_STORES = re.compile(r"::(reshape_and_cache\w*|store_cache)$")
 _GRAPH = re.compile(r"GraphLaunch")
 _CONVOLUTION = re.compile(r"^aten::(cudnn_|miopen_|_)?convolution$")
 
@@ -78,6 +87,7 @@ class Costing:
     whole: Ints
     why: Ints
     owner: Ints  # the operator whose cost it is, or that it helps; NONE
+    operators: tuple[str, ...]  # the name of each operator that owner numbers
     tail: Tail | None = None
 
     def amounts(self, at: int) -> tuple[int, int, int]:
@@ -102,19 +112,23 @@ class _Book:
     trace: Trace
     device: Device | None
     peaks: frozenset[str] | None
+    lengths: list[Lengths]
+    passes: Ints  # of each activity the place in `lengths`, or NONE
     pieces: list[Piece] = field(default_factory=list[Piece])
     known: dict[tuple[int, ...], int] = field(default_factory=dict["tuple[int, ...]", int])
     outputs: Mapping[tuple[tuple[int, ...], tuple[int, ...]], tuple[int, ...]] | None = None
+    cached: tuple[DType | None] | None = None
 
-    def number(self, name: int, detail: int, outer: int, outer_detail: int, kernel: int) -> int:
+    def number(self, name: int, detail: int, outer: int, outer_detail: int, kernel: int, lengths: int) -> int:
         """The piece of such a call, or NONE."""
-        key = (name, detail, outer, outer_detail, kernel)
+        known = rule(self.trace.names[name])
+        key = (name, detail, outer, outer_detail, kernel, lengths if known is not None and known.lengths else NONE)
         found = self.known.get(key)
         if found is None:
             found = self.known[key] = self._new(*key)
         return found
 
-    def _new(self, name: int, detail: int, outer: int, outer_detail: int, kernel: int) -> int:
+    def _new(self, name: int, detail: int, outer: int, outer_detail: int, kernel: int, lengths: int) -> int:
         trace = self.trace
         if detail == NONE or rule(trace.names[name]) is None:
             return NONE
@@ -124,6 +138,8 @@ class _Book:
             call = replace(call, outer=read(trace.names[outer], trace.details[outer_detail], on, self.peaks))
         if _CONVOLUTION.search(call.name) and (found := call.tensors(0, 1)) is not None:
             call = replace(call, output=self._outputs().get((found[0].dims, found[1].dims), ()))
+        if lengths != NONE:
+            call = replace(call, lengths=self.lengths[lengths], cache=self._cached())
         work = work_of(call)
         return NONE if work is None else self.add(work, call.name, _shapes(call))
 
@@ -139,6 +155,20 @@ class _Book:
             # The format does not matter here: what a file lacks is taken for the commonest.
             self.outputs = outputs(read(names[name], self.trace.details[at], "float") for name, at in sorted(pairs))
         return self.outputs
+
+    def _cached(self) -> DType | None:
+        """The format of a cache of keys and values, as what stores into it has it; None where nothing does."""
+        if self.cached is None:
+            ops, names = self.trace.ops, self.trace.names
+            stores = {name for name in set(listed(ops.name)) if _STORES.search(names[name])}
+            pairs = {
+                (n, d) for n, d in zip(listed(ops.name), listed(ops.detail), strict=True) if n in stores and d != NONE
+            }
+            found = {
+                each.dtype for n, d in pairs if (each := read(names[n], self.trace.details[d]).tensor(2)) is not None
+            }
+            self.cached = (found.pop() if len(found) == 1 else None,)
+        return self.cached[0]
 
     def add(self, work: Work, operator: str, shapes: str) -> int:
         """One more piece."""
@@ -166,24 +196,26 @@ def _bound(work: Work, device: Device | None) -> tuple[Bound | None, str]:
         return None, str(error)
 
 
-def costing(trace: Trace, links: Links, rows: Ints, kinds: Ints, device: Device | None) -> Costing:
+def costing(lent: Lent, rows: Ints, kinds: Ints, device: Device | None) -> Costing:
     """The costs of the activities of `rows`, whose categories are `kinds`."""
     import numpy as np
 
+    trace, links = lent.trace, lent.links
     gpu = trace.gpu
-    book = _Book(trace, device, None if device is None else frozenset(device.peak))
+    book = _Book(trace, device, None if device is None else frozenset(device.peak), *passes_of(trace, links, rows))
     which = np.full(len(rows), NONE, np.int64)
     owner = np.full(len(rows), NONE, np.int64)
     kernels = gpu.kind[rows] == KERNEL
     _climb(trace, links, rows, np.flatnonzero(kernels), book, which, owner)
     _leave_containers(links, book, which, owner)
-    why = _reasons(trace, links, rows, which)
+    why = _reasons(lent, rows, which)
     duration = gpu.duration[rows]
     before, upto, whole = np.zeros(len(rows), np.int64), duration.copy(), duration.copy()
-    found = Costing((), which, before, upto, whole, why, owner)
-    _once(trace, rows, kinds, book, found)
-    _memsets(gpu.moved[rows], np.flatnonzero(gpu.kind[rows] == SET), book, found)
-    return Costing(tuple(book.pieces), which, before, upto, whole, why, owner, tail_of(trace, links, rows))
+    operators = tuple(trace.names[each] for each in listed(trace.ops.name))
+    found = Costing((), which, before, upto, whole, why, owner, operators)
+    _once(lent, rows, kinds, book, found)
+    _moved(trace, rows, book, found)
+    return replace(found, pieces=tuple(book.pieces), tail=tail_of(trace, links, rows))
 
 
 def _climb(trace: Trace, links: Links, rows: Ints, open_: Ints, book: _Book, which: Ints, owner: Ints) -> None:
@@ -206,6 +238,7 @@ def _climb(trace: Trace, links: Links, rows: Ints, open_: Ints, book: _Book, whi
                 np.where(inside, ops.name[np.maximum(outer, 0)], NONE),
                 np.where(inside, ops.detail[np.maximum(outer, 0)], NONE),
                 trace.gpu.name[rows[open_]],
+                book.passes[open_],
             ]
         )
         keys, back = _distinct(table)
@@ -232,7 +265,7 @@ def _leave_containers(links: Links, book: _Book, which: Ints, owner: Ints) -> No
     """An operator that left its product or attention to operators within it has no cost of its own."""
     import numpy as np
 
-    heavy = np.array([each.work.op in _HEAVY for each in book.pieces], bool)
+    heavy = np.array([each.work.op in _DOING for each in book.pieces], bool)
     if not heavy.any():
         return
     mine = np.flatnonzero((which != NONE) & heavy[np.maximum(which, 0)])
@@ -248,10 +281,11 @@ def _leave_containers(links: Links, book: _Book, which: Ints, owner: Ints) -> No
     which[taken] = NONE
 
 
-def _reasons(trace: Trace, links: Links, rows: Ints, which: Ints) -> Ints:
+def _reasons(lent: Lent, rows: Ints, which: Ints) -> Ints:
     """Why each activity has no cost, where it has none."""
     import numpy as np
 
+    trace, links = lent.trace, lent.links
     ops, calls = trace.ops, trace.calls
     call, op = links.call[rows], links.op[rows]
     graph = np.array([bool(_GRAPH.search(name)) for name in trace.names], bool)
@@ -269,19 +303,24 @@ def _reasons(trace: Trace, links: Links, rows: Ints, which: Ints) -> Ints:
     why[~any_shape] = SHAPELESS
     why[op == NONE] = BARE
     why[(op == NONE) & (call == NONE)] = UNLINKED
-    why[replayed] = REPLAYED
+    why[replayed & (lent.replay == NONE)] = REPLAYED
     why[which != NONE] = COSTED
     return why
 
 
-def _once(trace: Trace, rows: Ints, kinds: Ints, book: _Book, found: Costing) -> None:
-    """Give the cost of each operator to its main kernel, or spread it; its other kernels help."""
+def _once(lent: Lent, rows: Ints, kinds: Ints, book: _Book, found: Costing) -> None:
+    """Give the cost of each operator to its main kernel, or spread it; its other kernels help.
+
+    A graph replays an operator's kernels more than once, each time all of its cost.
+    """
     import numpy as np
 
+    trace, replay = lent.trace, lent.replay
     costed = np.flatnonzero(found.which != NONE)
-    order = costed[np.argsort(found.owner[costed], kind="stable")]
-    owners = found.owner[order]
-    edges = np.flatnonzero(np.r_[True, owners[1:] != owners[:-1], True]) if len(order) else np.zeros(1, np.int64)
+    order = costed[np.lexsort((costed, replay[costed], found.owner[costed]))]
+    owners, turns = found.owner[order], replay[order]
+    fresh = (owners[1:] != owners[:-1]) | (turns[1:] != turns[:-1])
+    edges = np.flatnonzero(np.r_[True, fresh, True]) if len(order) else np.zeros(1, np.int64)
     many = np.flatnonzero(np.diff(edges) > 1)
     for at in listed(many):
         group = listed(order[int(edges[at]) : int(edges[at + 1])])
@@ -293,12 +332,12 @@ def _share(trace: Trace, rows: Ints, kinds: Ints, book: _Book, found: Costing, g
     names, duration = trace.gpu.name[rows[group]], listed(trace.gpu.duration[rows[group]])
     piece = book.pieces[int(found.which[group[0]])]
     spread = rule(piece.operator)
-    category = _HEAVY.get(piece.work.op)
+    fitting = _DOING.get(piece.work.op, frozenset())
     labels = [trace.names[int(name)] for name in names]
     doing = [
         at
         for at, label in enumerate(labels)
-        if category is None or (CATEGORIES[int(kinds[group[at]])] == category and not _HELPERS.search(label))
+        if not fitting or (CATEGORIES[int(kinds[group[at]])] in fitting and not _HELPERS.search(label))
     ] or list(range(len(group)))
     longest = max(doing, key=lambda at: duration[at])
     if spread is None or not spread.several:
@@ -315,13 +354,22 @@ def _share(trace: Trace, rows: Ints, kinds: Ints, book: _Book, found: Costing, g
         found.upto[activity] = so_far
 
 
-def _memsets(moved: Ints, sets: Ints, book: _Book, found: Costing) -> None:
-    """A memset writes the bytes that it records."""
-    known: dict[int, int] = {}
-    for at, size in zip(listed(sets), listed(moved[sets]), strict=True):
+def _moved(trace: Trace, rows: Ints, book: _Book, found: Costing) -> None:
+    """A memset writes the bytes that it records; a copy within the device reads and writes them."""
+    import numpy as np
+
+    gpu = trace.gpu
+    within = np.array([name.startswith(_WITHIN) for name in trace.names], bool)[gpu.name[rows]]
+    known: dict[tuple[int, bool], int] = {}
+    mine = np.flatnonzero((gpu.kind[rows] == SET) | ((gpu.kind[rows] == COPY) & within))
+    copies = listed(gpu.kind[rows[mine]] == COPY)
+    for at, size, copied in zip(listed(mine), listed(gpu.moved[rows[mine]]), copies, strict=True):
         if size <= 0:
             continue
-        if size not in known:
-            work = elementwise(n=size, reads=0, writes=1, flops=0, activations="int8")
-            known[size] = book.add(work, "memset", f"{size}")
-        found.which[at], found.why[at] = known[size], COSTED
+        if (size, bool(copied)) not in known:
+            work = elementwise(n=size, reads=int(copied), writes=1, flops=0, activations="int8")
+            known[size, bool(copied)] = book.add(work, "copy" if copied else "memset", f"{size}")
+        found.which[at], found.why[at] = known[size, bool(copied)], COSTED
+
+
+_WITHIN = ("Memcpy DtoD", "CopyDeviceToDevice")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from roofline.device import Device
 from roofline.diagnosis.costing import HELPER, Costing, Piece
 from roofline.diagnosis.numbers import real
 from roofline.diagnosis.result import Demanded, KernelRow, Placed
@@ -51,11 +52,11 @@ class _Sum:
         self.bound += seconds
         self.by[piece.bound.by] = self.by.get(piece.bound.by, 0.0) + seconds
 
-    def demanded(self, cache: int | None) -> Demanded | None:
+    def demanded(self, device: Device | None) -> Demanded | None:
         """The sum as it is told; None where no call has a cost."""
         if not self.calls:
             return None
-        known = not self.unbounded
+        known = not self.unbounded and device is not None
         by = max(self.by, key=lambda each: self.by[each]) if self.by and known else None
         return Demanded(
             self.calls,
@@ -65,7 +66,7 @@ class _Sum:
             self.link_bytes,
             self.bound if known else None,
             by,
-            self.unbounded or _beaten(self, cache),
+            self.unbounded or _beaten(self, None if device is None else device.cache or device.l2),
         )
 
 
@@ -80,7 +81,7 @@ def _beaten(total: _Sum, cache: int | None) -> str:
 
 
 def kernel_rows(
-    trace: Trace, links: Links, rows: Ints, kinds: Ints, costs: Costing, cache: int | None = None
+    trace: Trace, links: Links, rows: Ints, kinds: Ints, costs: Costing, device: Device | None = None
 ) -> tuple[tuple[KernelRow, ...], tuple[Placed, ...]]:
     """Kernels, copies and memsets by name, and the costed ones by their work; the costliest first."""
     import numpy as np
@@ -111,7 +112,7 @@ def kernel_rows(
                 calls=int(calls[at]),
                 sum=int(sums[at]),
                 share=int(sums[at]) / whole,
-                demand=totals[row].demanded(cache),
+                demand=totals[row].demanded(device),
             )
         )
     return tuple(found), _placed(found, placed, costs)

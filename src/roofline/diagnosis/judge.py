@@ -10,6 +10,7 @@ from roofline.diagnosis.breakdown import breakdown, categories, communication, c
 from roofline.diagnosis.costing import Costing, costing
 from roofline.diagnosis.coverage import coverage
 from roofline.diagnosis.demanded import kernel_rows
+from roofline.diagnosis.graphs import Lent, lend
 from roofline.diagnosis.idle import idle
 from roofline.diagnosis.launches import launches
 from roofline.diagnosis.result import Diagnosis, Earlier
@@ -31,10 +32,11 @@ if TYPE_CHECKING:
     Ints = NDArray[np.signedinteger[Any]]
 
 
-def diagnose_trace(trace: Trace, supply: Device | None = None) -> Diagnosis:
+def diagnose_trace(trace: Trace, supply: Device | None = None, capture: Trace | None = None) -> Diagnosis:
     """Where the time of a trace's device went; of several devices, the one with the most activities.
 
-    Bounds are those of `supply`, else of the device that the file names.
+    Bounds are those of `supply`, else of the device that the file names. `capture` is of the pass that captured the
+    graphs that this one replays: it tells their operators.
     """
     import numpy as np
 
@@ -53,10 +55,9 @@ def diagnose_trace(trace: Trace, supply: Device | None = None) -> Diagnosis:
     causes, gaps = idle(trace, links, rows, busy, window)
     known = None if card is None else _recognised(card)
     supply, supply_from = _supply(supply, known, device)
-    costs = costing(trace, links, rows, kinds, supply)
-    kernels, placed = kernel_rows(
-        trace, links, rows, kinds, costs, None if supply is None else supply.cache or supply.l2
-    )
+    lent = lend(trace, links, rows, kinds, capture)
+    costs = costing(lent, rows, kinds, supply)
+    kernels, placed = kernel_rows(lent.trace, lent.links, rows, kinds, costs, supply)
     limit, sentence = verdict(shares, causes, kernels, window[1] - window[0], host=device == HOST)
     found = Diagnosis(
         source=trace.source,
@@ -73,14 +74,14 @@ def diagnose_trace(trace: Trace, supply: Device | None = None) -> Diagnosis:
         gaps=tuple(gaps),
         steps=steps(trace, links, rows),
         passes=passes(trace),
-        launches=launches(trace, links, rows),
+        launches=launches(trace, links, rows, lent.count),
         copies=copies(trace, rows),
         communication=communication(gpu, rows, kinds),
         counts=trace.counts,
         bytes=trace.bytes,
         others={int(each): int(n) for each, n in zip(devices, counts, strict=True) if each != device},
         verdict=sentence,
-        warnings=trace.warnings,
+        warnings=(*trace.warnings, *_unused(lent, capture)),
         supply=supply,
         supply_from=supply_from,
         placed=placed,
@@ -98,6 +99,12 @@ _OPERATORS = (
     "no device activity in this file: it says nothing of a GPU, and what is listed are operators of the host's "
     "processor. Where they ran on a GPU, these are the times of their launch: record CUDA activities too"
 )
+
+
+def _unused(lent: Lent, capture: Trace | None) -> tuple[str, ...]:
+    if capture is None or lent.count:
+        return ()
+    return (f"{capture.source} captures no graph that this trace replays: no launches of it are as many and alike",)
 
 
 def _recognised(card: Card) -> Recognition:

@@ -19,8 +19,8 @@ _GRAPH = re.compile(r"GraphLaunch")
 _LAUNCH = re.compile(r"Launch(?!.*Graph)|LaunchKernel|hipExtModuleLaunch|enqueue", re.IGNORECASE)
 
 
-def launches(trace: Trace, links: Links, rows: Ints) -> Launches:
-    """Launches of one device's activities."""
+def launches(trace: Trace, links: Links, rows: Ints, captured: int = 0) -> Launches:
+    """Launches of one device's activities; `captured` of them have their operators by a graph's capture."""
     import numpy as np
 
     gpu, calls = trace.gpu, trace.calls
@@ -52,6 +52,7 @@ def launches(trace: Trace, links: Links, rows: Ints) -> Launches:
         short=len(short),
         short_time=int(gpu.duration[short].sum()),
         replayed=int((replayed & kernels[linked]).sum()),
+        captured=captured,
     )
 
 

@@ -186,6 +186,7 @@ class Launches:
     short: int  # kernels shorter than a launch costs
     short_time: int  # [ns]
     replayed: int  # kernels launched by a graph
+    captured: int = 0  # activities of these whose operators a capture tells
 
 
 @dataclass(frozen=True, slots=True)

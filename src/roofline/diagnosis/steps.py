@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from roofline.diagnosis.passes import NEW, OLD
 from roofline.diagnosis.result import Pass, Step, Steps
 from roofline.trace import timeline
 from roofline.trace.events import NONE, Trace, listed
@@ -78,9 +79,6 @@ def _warm_ups(lengths: list[int]) -> int:
     return count
 
 
-_SUMS = r"\(sq(\d+)sk(\d+)sqsq(\d+)sqsk(\d+)\)"
-_NEW = re.compile(rf"execute_(\d+)_context_(\d+){_SUMS}_generation_(\d+){_SUMS}")
-_OLD = re.compile(r"execute_context_(\d+)\((\d+)(?:_\d+)*\)_generation_(\d+)\((\d+)(?:_\d+)*\)")
 _STEP = re.compile(r"step\[(\w+) bs=(\d+)(?: \w+=(\d+))?")
 
 
@@ -96,12 +94,12 @@ def passes(trace: Trace) -> tuple[Pass, ...]:
 
 
 def _pass(name: str) -> Pass | None:
-    if new := _NEW.search(name):
+    if new := NEW.search(name):
         n = [int(each[:18]) for each in new.groups()]
         return Pass(name, n[0], n[1], n[2], n[3], n[6], n[7], n[8])
-    if old := _OLD.search(name):
-        n = [int(each[:18]) for each in old.groups()]
-        return Pass(name, None, n[0], n[1], None, n[2], n[3], None)
+    if old := OLD.search(name):
+        n = [int((each or "0")[:18]) for each in old.groups()]
+        return Pass(name, None, n[0], n[1], None, n[3], n[4], None)
     if (step := _STEP.search(name)) and "execute_" not in name:
         requests, tokens = int(step[2][:18]), int((step[3] or step[2])[:18])
         if step[1].upper() == "DECODE":

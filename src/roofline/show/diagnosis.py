@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 
 from rich.console import Group, RenderableType
 
+from roofline.diagnosis.beside import utilisation
+from roofline.diagnosis.exchanges import Exchange, exchanges
 from roofline.diagnosis.result import Diagnosis, KernelRow, Launches, Pass, Steps
 from roofline.show.diagnosis_record import bandwidth, device_name, earlier, ridges, together
 from roofline.show.terminal import Cell, bullets, table, text
@@ -13,6 +15,9 @@ from roofline.trace.events import Card
 from roofline.units import GIGA, NS_PER_S, column, gib, percent, scale, si, significant
 
 _WHOLE = 0.995  # of the compute time: what is left beyond is not worth a sentence
+_BEATEN = 1.005  # of its bound: what is printed as more than 100 %
+_SMALL = 1 << 16  # [byte] of a copy
+_EXCHANGES = 3  # sizes of collectives in the terminal text; the JSON has all
 _FINDINGS = 6  # of the terminal text; the JSON has all
 _KERNELS = 12  # rows of the terminal table; the JSON has all
 
@@ -79,13 +84,34 @@ def _costs(found: Diagnosis) -> Iterable[str]:
     yield coverage_line(found)
     if found.supply is None:
         yield f"No bounds: {found.supply_from}. Name the device with --device."
-    flops, _, _, least, of_bound = together(row.demand for row in found.kernels)
+    flops, moved, _, least, of_bound = together(row.demand for row in found.kernels)
     if least is not None and of_bound is not None:
         done = si(float(flops), "FLOP")
         yield f"What has a cost, together: {done}, bound {si(least, 's')}, {percent(of_bound)} of it reached."
+    elif flops or moved:
+        yield f"What has a cost, together: {si(float(flops), 'FLOP')} over {si(float(moved), 'B')}."
+    yield from _above(found.kernels[:_KERNELS])
+    if (used := utilisation(found)) is not None:
+        least = "" if found.coverage is not None and found.coverage.share > _WHOLE else "at least "
+        yield (
+            f"MFU {least}{percent(used.value)}: {si(float(used.flops), 'FLOP')} in {si(used.seconds, 's')}, of "
+            f"{si(used.peak, 'FLOP/s')} in {used.rate}."
+        )
     if found.earlier is not None:
         each = found.earlier
         yield f"{each.activities:,} activities ({si(_s(each.time), 's')}) began before the record: {earlier(each)}."
+
+
+def _above(rows: Sequence[KernelRow]) -> Iterable[str]:
+    """Why kernels of the table beat their bound, those of one reason together."""
+    reasons: dict[str, list[str]] = {}
+    for row in rows:
+        demand = row.demand
+        if demand is not None and demand.of_bound is not None and demand.of_bound > _BEATEN and demand.note:
+            reasons.setdefault(demand.note, []).append(row.readable[:40])
+    for note, names in reasons.items():
+        more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+        yield f"Above 100 %: {names[0]}{more}, {note}."
 
 
 def _where(found: Diagnosis) -> RenderableType:
@@ -115,19 +141,28 @@ def _beside(found: Diagnosis) -> list[RenderableType]:
     lines: list[str] = []
     talk = found.communication
     if talk.calls:
-        lines.append(
-            f"Communication {si(_s(talk.union), 's')}: {si(_s(talk.exposed), 's')} exposed, "
-            f"{si(_s(talk.overlapped), 's')} beside computation ({percent(talk.overlapped / max(talk.union, 1))})."
-        )
+        hidden = f"{percent(talk.overlapped / max(talk.union, 1))} of it beside computation"
+        lines.append(f"Communication {si(_s(talk.union), 's')}: {hidden if talk.overlapped else 'none of it hidden'}.")
+    lines += [_exchange_line(each) for each in exchanges(found)[:_EXCHANGES]]
     for each in found.copies:
         pinned = {True: ", pinned", False: ", pageable", None: ""}[each.pinned]
-        rate = bandwidth(each.bytes, each.sum)
+        # What is small takes as long as a copy takes at all: its bytes over its time are no speed of anything.
+        rate = bandwidth(each.bytes, each.sum) if each.bytes >= _SMALL * each.calls else None
         speed = f" at {significant(rate / GIGA)} GB/s" if rate else ""
         lines.append(
             f"Copies {each.kind}{pinned}: {each.calls:,} with {gib(each.bytes)} in {si(_s(each.sum), 's')}{speed}."
         )
     lines += _launch_lines(found.launches)
     return [*map(text, lines), text()] if lines else []
+
+
+def _exchange_line(each: Exchange) -> str:
+    ranks = f" of {each.ranks} ranks" if each.ranks is not None else ", ranks not recorded"
+    line = f"{each.kind.capitalize()}{ranks}: {each.calls:,} with {gib(each.bytes)} each in {si(_s(each.time), 's')}"
+    if each.busbw is None:
+        return f"{line}, algbw {si(each.algbw or 0.0, 'B/s')}."
+    share = f", {percent(each.of_link)} of {each.link}" if each.of_link is not None else ""
+    return f"{line}, busbw {si(each.busbw, 'B/s')}{share}."
 
 
 def _launch_lines(each: Launches) -> list[str]:
@@ -143,9 +178,9 @@ def _launch_lines(each: Launches) -> list[str]:
                 f"({si(_s(each.cost), 's', 3)})."
             )
     if each.replayed:
-        lines.append(
-            f"{each.replayed:,} kernels were replayed by a graph: their operators and shapes are not in the file."
-        )
+        known = f"{each.captured:,} activities have the operators of its capture"
+        said = known if each.captured else "their operators are not told"
+        lines.append(f"{each.replayed:,} kernels were replayed by a graph: {said}.")
     if each.unlinked:
         lines.append(
             f"{each.unlinked:,} activities ({si(_s(each.unlinked_time), 's', 3)}) were launched outside of the record."
@@ -192,6 +227,8 @@ def _bound(row: KernelRow) -> tuple[str, str]:
     demand = row.demand
     if demand is None or demand.of_bound is None:
         return "", "unknown"
+    if not demand.bound:
+        return "helps", ""
     return demand.by or "nothing", percent(demand.of_bound)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from roofline.diagnosis.beside import Beside, utilisation
+from roofline.diagnosis.exchanges import Exchange, exchanges
 from roofline.diagnosis.findings import Finding
 from roofline.diagnosis.idle import MEANING
 from roofline.diagnosis.numbers import real, whole
@@ -25,6 +26,7 @@ from roofline.show.schema import (
     DiagnosisRecord,
     EarlierRecord,
     EventsRecord,
+    ExchangeRecord,
     GapRecord,
     LaunchesRecord,
     MeasuredKernel,
@@ -100,6 +102,7 @@ def diagnosis_record(found: Diagnosis, model: Beside | None = None, run: Run | N
             _s(found.communication.exposed),
             _s(found.communication.overlapped),
         ),
+        collectives=[_exchange(each) for each in exchanges(found)],
         rank=RankRecord(found.rank.rank, found.rank.ranks, found.rank.backend),
         events=EventsRecord(counts.read, dict(counts.used), dict(counts.left_out), counts.lost, found.bytes),
         other_devices={str(device): count for device, count in found.others.items()},
@@ -110,6 +113,22 @@ def diagnosis_record(found: Diagnosis, model: Beside | None = None, run: Run | N
         collectives_compared=0 if run is None else run.collectives,
     )
     return msgspec.to_builtins(record)
+
+
+def _exchange(each: Exchange) -> ExchangeRecord:
+    return ExchangeRecord(
+        each.kind,
+        each.bytes,
+        each.ranks,
+        each.calls,
+        _s(each.time),
+        each.sent,
+        each.algbw,
+        each.busbw,
+        each.link,
+        each.link_bandwidth,
+        each.of_link,
+    )
 
 
 def _finding(each: Finding) -> FindingRecord:
@@ -317,4 +336,5 @@ def _launches(each: Launches) -> LaunchesRecord:
         short_kernels=each.short,
         short_kernels_s=_s(each.short_time),
         graph_replayed=each.replayed,
+        graph_captured=each.captured,
     )

@@ -534,6 +534,7 @@ class LaunchesRecord(msgspec.Struct):
     short_kernels: int
     short_kernels_s: float
     graph_replayed: int
+    graph_captured: int
 
 
 class CopiesRecord(msgspec.Struct):
@@ -554,6 +555,25 @@ class CommunicationRecord(msgspec.Struct):
     seconds: float
     exposed_s: float
     overlapped_s: float
+
+
+class ExchangeRecord(msgspec.Struct):
+    """Calls of one collective of one size, as nccl-tests counts `bytes`, `algbw` and `busbw` [byte/s].
+
+    `ranks` and `busbw` are null where the group is not recorded. Waiting for another rank counts as time.
+    """
+
+    kind: str
+    bytes: int
+    ranks: int | None
+    calls: int
+    seconds: float
+    bytes_sent_per_rank: int
+    algbw: float | None
+    busbw: float | None
+    link: str
+    link_bandwidth: float | None
+    of_link: float | None
 
 
 class RankRecord(msgspec.Struct):
@@ -655,6 +675,7 @@ class DiagnosisRecord(msgspec.Struct):
     launches: LaunchesRecord
     copies: list[CopiesRecord]
     communication: CommunicationRecord
+    collectives: list[ExchangeRecord]
     rank: RankRecord
     events: EventsRecord
     other_devices: dict[str, int]

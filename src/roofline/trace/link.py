@@ -25,14 +25,16 @@ class Links:
     call: Ints
     op: Ints
     parent: Ints  # for each operator the one around it, or NONE
+    around: Ints  # for each call the operator that made it, or NONE
     external_used: bool  # whether External ids can be trusted in this file
 
 
 def link(trace: Trace) -> Links:
     """Join device activities to calls by their correlation, and calls to the operators that enclose them.
 
-    Where no call is recorded, the External id names the operator, unless the file's External ids are copies of the
-    correlations, as those of 2022 to 2024 are: these collide with ids of other operators.
+    Where no operator is around a call, or no call is recorded, the External id names the operator, unless that one
+    began later, or the file's External ids are copies of the correlations, as those of 2022 to 2024 are: these are ids
+    of other operators.
     """
     import numpy as np
 
@@ -50,9 +52,10 @@ def link(trace: Trace) -> Links:
     op = np.where(call == NONE, NONE, by_call[call] if len(by_call) else NONE)
     trusted = _trusted(gpu)
     if trusted:
-        missing = (op == NONE) & (gpu.external > 0)
-        op[missing] = _by_number(ops, gpu.external[missing])
-    return Links(call, op, parent, trusted)
+        missing = np.flatnonzero((op == NONE) & (gpu.external > 0))
+        named = _by_number(ops, gpu.external[missing])
+        op[missing] = np.where(_fits(trace, call[missing], missing, named), named, NONE)
+    return Links(call, op, parent, by_call, trusted)
 
 
 def _calls(gpu: Activities, calls: Ranges) -> Ints:
@@ -96,6 +99,19 @@ def _trusted(gpu: Activities) -> bool:
     having = (gpu.kind == KERNEL) & (gpu.external > 0)
     same = having & (gpu.external == gpu.correlation)
     return bool(having.any()) and int(same.sum()) <= _COPIED * int(having.sum())
+
+
+def _fits(trace: Trace, call: Ints, rows: Ints, named: Ints) -> NDArray[np.bool_]:
+    """Whether an operator was under way when it made its call; without one, whether it began before the activity."""
+    import numpy as np
+
+    ops, calls = trace.ops, trace.calls
+    if not len(ops):
+        return np.zeros(len(rows), bool)
+    start, end = ops.start[np.maximum(named, 0)], ops.end[np.maximum(named, 0)]
+    launched = calls.start[np.maximum(call, 0)] if len(calls) else np.zeros(len(rows), np.int64)
+    within = (start <= launched) & (launched <= end)
+    return (named != NONE) & np.where(call == NONE, start <= trace.gpu.start[rows], within)
 
 
 def _by_number(ops: Ranges, numbers: Ints) -> Ints:

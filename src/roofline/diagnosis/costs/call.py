@@ -38,6 +38,7 @@ _TYPES = {
     "c10::complex<float>": DType("complex64", 64),
     "c10::complex<double>": DType("complex128", 128),
 }
+_PAIR = DType("fp4x2", 8)  # a byte of two numbers, which is one element of a tensor
 BOOL, INT64 = _TYPES["bool"], _TYPES["long"]
 
 # Formats by the words of a kernel's name, the surest first. Those of 16 bits stand before those of 32, as a kernel
@@ -54,6 +55,17 @@ _BY_KERNEL = (
     (re.compile(r"<\s*int\b"), _TYPES["int"]),
     (re.compile(r"<\s*bool\b"), _TYPES["bool"]),
 )
+# Formats by the last word of a collective's name, as ncclKernel_AllReduce_RING_LL_Sum_half(...).
+_COLLECTIVE = re.compile(
+    r"nccl.*_(half|bfloat16|bf16|f16|float|f32|double|f64|u?int8_t|[iu]8|f8e4m3|f8e5m2)(?=[_(]|$)", re.I
+)
+_WORDS = {
+    **dict.fromkeys(("half", "f16"), DTYPES["fp16"]),
+    **dict.fromkeys(("bfloat16", "bf16"), DTYPES["bf16"]),
+    **dict.fromkeys(("float", "f32"), DTYPES["fp32"]),
+    **dict.fromkeys(("double", "f64"), DTYPES["fp64"]),
+    **dict.fromkeys(("f8e4m3", "f8e5m2"), DTYPES["fp8"]),
+}
 _OPAQUE = re.compile(r"OpaqueType<\(?(?:unsigned int\))?(\d{1,2})u?>")
 
 
@@ -62,6 +74,8 @@ def stored(name: str) -> DType | None:
     known = _TYPES.get(name.lower())
     if known is not None:
         return known
+    if name.lower().startswith("c10::float4"):
+        return _PAIR
     return DTYPES["fp8"] if name.lower().startswith("c10::float8") else None
 
 
@@ -70,6 +84,8 @@ def format_of(kernel: str) -> DType | None:
     """The format of what a kernel works on, as its name tells it; None where it does not."""
     if opaque := _OPAQUE.search(kernel):
         return DType(f"{opaque[1]} bytes", 8 * int(opaque[1]))
+    if word := _COLLECTIVE.search(kernel):
+        return _WORDS.get(word[1].lower(), DTYPES["int8"])
     return next((found for pattern, found in _BY_KERNEL if pattern.search(kernel)), None)
 
 
@@ -97,13 +113,26 @@ class Tensor(NamedTuple):
         return Tensor(dims, self.dtype)
 
 
+class Lengths(NamedTuple):
+    """What a server's annotation says of the pass that a call belongs to, all its requests together.
+
+    `pairs` are of query and key under a causal mask; `positions` those attended to; None where it does not say.
+    """
+
+    context_tokens: int
+    context_positions: int
+    context_pairs: int
+    generation_tokens: int
+    generation_positions: int | None
+
+
 @dataclass(frozen=True, slots=True)
 class Call:
     """One call. Arguments are counted as the operator declares them, from 0.
 
     `kernel` is the name of the kernel that it is costed for; `peaks` are the rates of the device, None where it is
     not known; `outer` is the call around it, where that has shapes; `output` are the lengths of what it returns, where
-    another call of the same file tells them.
+    another call of the same file tells them; `lengths` those of the pass of a server; `cache` the format of its cache.
     """
 
     name: str
@@ -116,6 +145,8 @@ class Call:
     peaks: frozenset[str] | None = None
     outer: Call | None = None
     output: tuple[int, ...] = ()
+    lengths: Lengths | None = None
+    cache: DType | None = None
 
     def tensor(self, at: int) -> Tensor | None:
         """The tensor at this place; None where there is none, or its lengths or format are not known."""

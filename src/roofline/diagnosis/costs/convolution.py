@@ -95,8 +95,11 @@ def _each(values: Sizes, count: int) -> Sizes | None:
     return values if len(values) == count else values * count if len(values) == 1 else None
 
 
-def _forward(call: Call, places: tuple[int, int, int], transposed: bool = False, more: Sizes = ()) -> Work | None:
-    found, steps = call.tensors(0, 1), [call.wholes(at) for at in places]
+def _forward(
+    call: Call, places: tuple[int, int, int | None], transposed: bool = False, more: Sizes = ()
+) -> Work | None:
+    """By the places of stride, padding and dilation, None for one that the operator does not have."""
+    found, steps = call.tensors(0, 1), [(1,) if at is None else call.wholes(at) for at in places]
     if found is None:
         return None
     x, w = found
@@ -121,18 +124,33 @@ def fused(call: Call) -> Work | None:
     return _forward(call, (first, first + 1, first + 2))
 
 
-@cost("aten::_convolution", "aten::convolution", "aten::convolution_overrideable", "aten::_slow_conv2d_forward")
+@cost("aten::_slow_conv2d_forward", "aten::thnn_conv2d", "aten::slow_conv3d", "aten::slow_conv3d_forward")
+def slow(call: Call) -> Work | None:
+    """(x, W, kernel size, bias, stride, padding)."""
+    return _forward(call, (4, 5, None))
+
+
+@cost("aten::_slow_conv2d_backward", several=True)
+def slow_gradients(call: Call) -> Work | None:
+    """(dy, x, W, kernel size, stride, padding, which of dx, dW, db), the last behind outputs where these are given."""
+    found = call.tensors(0, 1, 2)
+    if found is None:
+        return None
+    dy, x, w = found
+    asked = call.flags(6)
+    return _times(_either(call, x, w, dy.dims, False), sum(asked[:2]) if asked is not None else 1)
+
+
+@cost("aten::_convolution", "aten::convolution", "aten::convolution_overrideable")
 def general(call: Call) -> Work | None:
     """(x, W, bias, stride, padding, dilation, transposed, output padding, groups)."""
-    if call.name == "aten::_slow_conv2d_forward":  # (x, W, kernel size, bias, stride, padding)
-        return None
     return _forward(call, (3, 4, 5), bool(call.flag(6)), call.wholes(7) or ())
 
 
-@cost("aten::conv1d", "aten::conv2d", "aten::conv3d", "aten::_conv_depthwise2d")
+@cost("^aten::conv[123]d$", "^aten::_?conv_depthwise[23]d$", "^aten::slow_conv_dilated[23]d$")
 def plain(call: Call) -> Work | None:
-    """(x, W, bias, stride, padding, dilation, groups); the depthwise one has its kernel size before the bias."""
-    first = 4 if "depthwise" in call.name else 3
+    """(x, W, bias, stride, padding, dilation, groups); some have the kernel's lengths before the bias."""
+    first = 4 if "wise" in call.name or "slow" in call.name else 3
     return _forward(call, (first, first + 1, first + 2))
 
 

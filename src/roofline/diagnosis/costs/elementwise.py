@@ -3,31 +3,35 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 from roofline.cost import Work
 from roofline.diagnosis.costs.call import BOOL, INT64, Call, Tensor
-from roofline.diagnosis.costs.registry import cost
+from roofline.diagnosis.costs.registry import cost, rule
 from roofline.diagnosis.costs.tensors import broadcast, promoted, streamed
 
 # FLOPs an element are the convention of the small kernels: 1, and 3 of an activation with its gradient.
 _ONE = """abs neg exp exp2 expm1 log log2 log10 log1p sqrt rsqrt reciprocal sin cos tan asin acos atan sinh cosh
 erf erfc erfinv floor ceil round trunc frac sign sgn clamp clamp_min clamp_max threshold bitwise_not nan_to_num
 pow logit square positive relu relu6 hardtanh leaky_relu conj_physical real imag angle deg2rad special_expit
-tril triu flip roll div_scalar __lshift__ __rshift__ bitwise_left_shift alpha_dropout exponential"""
+tril triu flip roll __lshift__ __rshift__ bitwise_left_shift alpha_dropout exponential
+asinh acosh atanh absolute digamma lgamma i0 sinc hardshrink native_channel_shuffle channel_shuffle pixel_shuffle
+pixel_unshuffle special_entr special_erfcx special_ndtri special_log_ndtr special_i0e special_i1 special_i1e
+special_digamma special_ndtr rot90"""
 _ACTIVATIONS = (
     """sigmoid tanh gelu silu mish elu selu celu softplus hardswish hardsigmoid log_sigmoid_forward softshrink"""
 )
 _TWO = """add sub mul div floor_divide remainder fmod pow atan2 maximum minimum bitwise_and bitwise_or bitwise_xor
 __and__ __or__ __xor__ __iand__ __ior__ rsub xlogy hypot fmax fmin lerp true_divide masked_fill logaddexp copysign
-dist heaviside nextafter ldexp dropout_backward native_dropout_backward"""
+heaviside nextafter ldexp native_dropout_backward _masked_scale logaddexp2 gcd lcm igamma
+igammac bitwise_right_shift special_xlog1py special_zeta prelu _prelu_kernel cross linalg_cross"""
 _GRADIENTS = """threshold_backward sigmoid_backward tanh_backward gelu_backward silu_backward elu_backward
 hardswish_backward hardtanh_backward leaky_relu_backward softplus_backward logit_backward hardsigmoid_backward
-mish_backward log_sigmoid_backward glu_jvp"""
+mish_backward log_sigmoid_backward glu_jvp softshrink_backward hardshrink_backward"""
 _TESTS = "eq ne lt le gt ge logical_and logical_or logical_xor isclose"
 _TESTS_OF_ONE = "isnan isinf isfinite logical_not isposinf isneginf signbit"
 _THREE = "addcmul addcdiv where _s_where clamp_tensor lerp_tensor"
-_WRITES = """fill_ zero_ uniform_ normal_ random_ bernoulli_ exponential_ cauchy_ log_normal_ geometric_ fill zero
-native_dropout_mask"""
+_WRITES = """fill_ zero_ uniform_ normal_ random_ bernoulli_ exponential_ cauchy_ log_normal_ geometric_ fill zero"""
 
 
 def _names(text: str, *, in_place: bool = True) -> list[str]:
@@ -120,6 +124,58 @@ def copy(call: Call) -> Work | None:
     return None if second is None else streamed([second], [first], flops=0)
 
 
+@cost("aten::glu")
+def glu(call: Call) -> Work | None:
+    """(x, dim): half of x times the sigmoid of the other half."""
+    x = call.tensor(0)
+    return None if x is None or not x.dims or x.n % 2 else streamed([x], [x.like(x.n // 2)], flops=3, n=x.n // 2)
+
+
+@cost("aten::glu_backward")
+def glu_backward(call: Call) -> Work | None:
+    """(dy, x, dim): dx is as long as x, twice dy."""
+    found = call.tensors(0, 1)
+    return None if found is None or not found[0].dims else streamed(found, found[1:], flops=3, n=found[1].n)
+
+
+@cost("aten::_prelu_kernel_backward")
+def prelu_backward(call: Call) -> Work | None:
+    """(dy, x, weight): writes the gradients of x and of each of its weights, which are summed up afterwards."""
+    found = call.tensors(0, 1, 2)
+    return None if found is None or not found[0].dims else streamed(found, [found[1], found[1]], flops=2)
+
+
+@cost("aten::rrelu_with_noise", "aten::rrelu_with_noise_")
+def rrelu(call: Call) -> Work | None:
+    """(x, noise, …): writes y and the noise."""
+    x = call.tensor(0)
+    return None if x is None or not x.dims else streamed([x], [x, x], flops=1)
+
+
+@cost("^aten::fake_quantize_per_(tensor|channel)_affine_cachemask\\w*$")
+def fake_quantised(call: Call) -> Work | None:
+    """(x, scale, …): writes x as its format would keep it, and what was not cut off."""
+    x = call.tensor(0)
+    return None if x is None or not x.dims else streamed([x], [x, Tensor(x.dims, BOOL)], flops=2)
+
+
+@cost("aten::_thnn_fused_lstm_cell", "aten::_thnn_fused_gru_cell")
+def cell(call: Call) -> Work | None:
+    """(gates of x, gates of h, state, …): writes the new states and what the gradient needs, the gates."""
+    found = call.tensors(0, 1, 2)
+    if found is None or not found[0].dims:
+        return None
+    states = 2 if "lstm" in call.name else 1
+    return streamed(found, [*[found[2]] * states, found[0]], flops=3, n=found[0].n)
+
+
+@cost("aten::_transform_bias_rescale_qkv")
+def qkv(call: Call) -> Work | None:
+    """(qkv[batch, positions, 3 width], bias): adds it, scales q, writes three tensors."""
+    found = call.tensors(0, 1)
+    return None if found is None or not found[0].dims else streamed(found, found[:1], flops=1, n=found[0].n)
+
+
 @cost("aten::native_dropout", "aten::_fused_dropout")
 def dropout(call: Call) -> Work | None:
     """Reads x, writes y and a mask of truth values."""
@@ -127,7 +183,7 @@ def dropout(call: Call) -> Work | None:
     return None if x is None else streamed([x], [x, Tensor(x.dims, BOOL)], flops=1)
 
 
-@cost("aten::cat", "aten::stack", "aten::concat", "aten::_cat", "aten::hstack", "aten::vstack")
+@cost("^aten::(_?cat|stack|concat|concatenate|[hvd]stack|column_stack)$")
 def cat(call: Call) -> Work | None:
     """Reads a list and writes it as one tensor."""
     parts = call.list(0)
@@ -135,8 +191,8 @@ def cat(call: Call) -> Work | None:
     return streamed(parts, [each.like(each.n) for each in parts], flops=0) if parts else None
 
 
-_REDUCTIONS = """sum nansum mean prod max min amax amin aminmax argmax argmin any all norm linalg_vector_norm var std
-var_mean std_mean logsumexp median count_nonzero mode"""
+_REDUCTIONS = """sum nansum nanmedian histc bincount special_logsumexp mean prod max min amax amin aminmax argmax argmin
+any all norm linalg_vector_norm var std var_mean std_mean logsumexp median count_nonzero mode"""
 _RESULTS = {"aten::argmax": INT64, "aten::argmin": INT64, "aten::any": BOOL, "aten::all": BOOL}
 
 
@@ -169,8 +225,11 @@ def _left(x: Tensor, call: Call) -> int:
     "aten::cumsum",
     "aten::cumprod",
     "aten::cummax",
+    "aten::cummin",
     "aten::logcumsumexp",
-    "^fbgemm::asynchronous_\\w*cumsum$",
+    "aten::_logcumsumexp",
+    "aten::cumsum_",
+    "^(fbgemm|fb)::asynchronous_\\w*cumsum$",
     several=True,
 )
 def scan(call: Call) -> Work | None:
@@ -179,8 +238,47 @@ def scan(call: Call) -> Work | None:
     return streamed(tensors[:1], tensors[:1], flops=1, op="reduction") if tensors else None
 
 
-@cost("aten::sort", "aten::topk", "aten::argsort", "aten::kthvalue", "aten::unique_consecutive", several=True)
+@cost("aten::_cummax_helper", "aten::_cummin_helper")
+def scan_with_places(call: Call) -> Work | None:
+    """(x, values, places, dim): reads one, writes two."""
+    found = call.tensors(0, 1, 2)
+    return None if found is None or not found[0].dims else streamed(found[:1], found[1:], flops=1, op="reduction")
+
+
+_ORDERS = ("sort", "topk", "argsort", "msort", "kthvalue", "unique_consecutive")
+
+
+@cost(*(f"aten::{each}" for each in _ORDERS), several=True)
 def order(call: Call) -> Work | None:
     """Reads its tensor at least once; what sorting takes beyond is no necessity of the shapes."""
     x = call.tensor(0)
     return None if x is None or not x.dims else streamed([x], [], flops=0, op="reduction")
+
+
+class Flow(NamedTuple):
+    """What an element-by-element operator reads and writes: elements and format of each."""
+
+    read: tuple[tuple[int, str], ...]
+    written: tuple[int, str]
+
+
+def flow(call: Call) -> Flow | None:
+    """The tensors that go into an operator of one element at a time and the one that comes out; None of any other."""
+    known = rule(call.name)
+    tensors = [each for each in call.every() if each.dims]
+    if known is None or known.function not in _STREAMS or not tensors:
+        return None
+    if call.name == "aten::copy_":
+        found, out = tensors[1:2], tensors[0]
+    elif call.name.endswith("_") and not call.name.endswith("__"):
+        found, out = tensors, tensors[0]
+    else:
+        shape = broadcast(tensors)
+        if shape is None:
+            return None
+        out = promoted(tensors).like(*shape)
+        found, out = tensors, Tensor(out.dims, BOOL) if known.function in (tests, tests_of_one) else out
+    return Flow(tuple((each.n, each.dtype.name) for each in found), (out.n, out.dtype.name))
+
+
+_STREAMS = (of_one, of_two, of_three, activations, gradients, tests, tests_of_one, copy)

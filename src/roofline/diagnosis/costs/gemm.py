@@ -74,6 +74,19 @@ def _read(call: Call, beta: int) -> Tensor | None:
     return None if scale in ("0", "0.", "0.0") else call.tensor(0)
 
 
+@cost("aten::addbmm", "aten::addbmm_")
+def addbmm(call: Call) -> Work | None:
+    """addbmm(c, a[batch, m, k], b[batch, k, n], beta, alpha): one sum over all, as of a product of batch x k."""
+    found = call.tensors(1, 2)
+    if found is None or any(len(each.dims) != _SAME for each in found) or found[0].dims[0] != found[1].dims[0]:
+        return None
+    a, b = found
+    if a.dims[2] != b.dims[1]:
+        return None
+    k = a.dims[0] * a.dims[2]
+    return product(call, a.like(a.dims[1], k), b.like(k, b.dims[2]), added=_read(call, 3))
+
+
 def _batched(call: Call, left: int, right: int, added: Tensor | None = None) -> Work | None:
     found = call.tensors(left, right)
     if found is None or len(found[0].dims) != _SAME or len(found[1].dims) != _SAME:
@@ -81,7 +94,7 @@ def _batched(call: Call, left: int, right: int, added: Tensor | None = None) -> 
     return product(call, *found, added=added, batch=found[0].dims[0])
 
 
-@cost("aten::linear", "aten::_linear", "^vllm::rocm_unquantized_gemm", "^torch_ipex::\\w*linear$", "te::linear")
+@cost("aten::linear", "^vllm::rocm_unquantized_gemm", "^torch_ipex::\\w*linear$", "te::linear")
 def linear_of(call: Call) -> Work | None:
     """linear(x[.., k], w[n, k], b)."""
     found = call.tensors(0, 1)
@@ -93,7 +106,7 @@ def linear_of(call: Call) -> Work | None:
     return product(call, rows, w.like(w.dims[1], w.dims[0]), added=bias)
 
 
-@cost("aten::matmul", "aten::__matmul__")
+@cost("aten::matmul")
 def matmul(call: Call) -> Work | None:
     """matmul(a, b) of any lengths: of vectors, of matrices, and of batches that broadcast."""
     found = call.tensors(0, 1)
@@ -108,7 +121,7 @@ def matmul(call: Call) -> Work | None:
     return None if outer is None else product(call, a, b, batch=math.prod(outer))
 
 
-@cost("aten::mv", "aten::addmv", "aten::addmv_", "aten::dot", "aten::vdot", "aten::ger", "aten::outer")
+@cost(*(f"aten::{each}" for each in ("mv", "addmv", "addmv_", "dot", "vdot", "ger", "outer", "addr", "addr_", "inner")))
 def vectors(call: Call) -> Work | None:
     """Products with a vector: they stream their operands."""
     tensors = [each for each in call.every() if each.dims]
@@ -119,6 +132,7 @@ def vectors(call: Call) -> Work | None:
 
 @cost(
     "aten::_scaled_mm",
+    "aten::_scaled_mm_v2",
     "^sgl_kernel::(fp8|int8)_scaled_mm",
     "^(aiter|_rocm_C|vllm)::\\w*gemm_a8w8(?!\\w*block)\\w*$",
 )
@@ -130,6 +144,9 @@ def scaled_mm(call: Call) -> Work | None:
     a, b = found
     if a.dims[-1] != b.dims[0] and a.dims[-1] == b.dims[1]:
         b = b.like(b.dims[1], b.dims[0])
+    if a.dtype.name == b.dtype.name == "fp4x2":  # packed along k
+        a = Tensor((a.dims[0], 2 * a.dims[1]), DTYPES["fp4"])
+        b = Tensor((2 * b.dims[0], b.dims[1]), DTYPES["fp4"])
     return product(call, a, b, written=_output(call))
 
 
@@ -152,7 +169,12 @@ def _output(call: Call) -> DType:
     return DTYPES[names[0]] if names else DTYPES["bf16"]
 
 
-@cost("aten::_grouped_mm", "aten::_scaled_grouped_mm", "^(deep_gemm|fbgemm|sgl_kernel)::\\w*grouped_gemm\\w*")
+@cost(
+    "aten::_grouped_mm",
+    "aten::_scaled_grouped_mm",
+    "aten::_scaled_grouped_mm_v2",
+    "^(deep_gemm|fbgemm|sgl_kernel)::\\w*grouped_gemm\\w*",
+)
 def grouped(call: Call) -> Work | None:
     """Rows of a[m, k], each with the matrix of its group of b[groups, k, n]; each group's matrix is read once."""
     found = call.tensors(0, 1)

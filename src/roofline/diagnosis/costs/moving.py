@@ -1,4 +1,4 @@
-"""Kernels that pick, place, pool and resize: rows by index, windows by position."""
+"""Kernels that pick, place and copy by index: rows of tables, elements, masks, parts of lists."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import math
 
 from roofline.cost import Work
 from roofline.diagnosis.costs.call import INT64, Call, Tensor
-from roofline.diagnosis.costs.convolution import length
 from roofline.diagnosis.costs.registry import cost
 from roofline.diagnosis.costs.tensors import broadcast, streamed
 from roofline.ops import embedding
@@ -41,7 +40,7 @@ def _rows(table: Tensor, count: int) -> Work | None:
     return embedding(m=count, width=width, rows=table.dims[0], weights=table.dtype, activations=table.dtype)
 
 
-@cost("aten::index", "aten::_index")
+@cost("aten::index", "aten::_unsafe_index")
 def index(call: Call) -> Work | None:
     """(x, [indices of its first dimensions]): a mask of truth values leaves a number that no shape has."""
     x, places = call.tensor(0), call.list(1)
@@ -65,7 +64,13 @@ def gather(call: Call) -> Work | None:
 
 
 @cost(
-    "aten::scatter_", "aten::scatter", "aten::scatter_add_", "aten::scatter_add", "aten::scatter_reduce_", several=True
+    "aten::scatter_",
+    "aten::scatter",
+    "aten::scatter_add_",
+    "aten::scatter_add",
+    "aten::scatter_reduce_",
+    "aten::scatter_reduce",
+    several=True,
 )
 def scatter(call: Call) -> Work | None:
     """(x, dim, indices, values): writes as many elements as there are indices."""
@@ -85,7 +90,7 @@ def index_add(call: Call) -> Work | None:
     return streamed([places, values], [values], flops=0)
 
 
-@cost("aten::_index_put_impl_", "aten::index_put_", "aten::index_put", several=True)
+@cost("aten::_index_put_impl_", "aten::index_put_", "aten::index_put", "aten::_unsafe_index_put", several=True)
 def index_put(call: Call) -> Work | None:
     """(x, [indices], values, …)."""
     values = call.tensor(2)
@@ -104,65 +109,77 @@ def embedding_backward(call: Call) -> Work | None:
     return streamed([found[0]], [found[0].like(written, width)], flops=1)
 
 
-@cost("aten::max_pool2d_with_indices", "aten::avg_pool2d", "aten::max_pool3d_with_indices", "aten::avg_pool3d")
-def pool(call: Call) -> Work | None:
-    """(x, window, stride, padding, …): reads x; writes the output, and its indices, where the window is recorded."""
+@cost("aten::take")
+def take(call: Call) -> Work | None:
+    """(x, indices)."""
+    x, places = call.tensor(0), call.tensor(1)
+    if x is None or places is None:
+        return None
+    picked = Tensor(places.dims, x.dtype)
+    return streamed([picked, places], [picked], flops=0)
+
+
+@cost("aten::masked_select", "aten::nonzero", "aten::_unique2", "aten::unique_dim", several=True)
+def chosen(call: Call) -> Work | None:
+    """Reads its tensors once at least; how much it writes, their values say."""
+    tensors = [each for each in call.every() if each.dims]
+    return streamed(tensors, [], flops=0) if tensors else None
+
+
+@cost("aten::searchsorted", "aten::bucketize")
+def search(call: Call) -> Work | None:
+    """A place among sorted numbers for each value; how much of these is read is not known."""
+    values = call.tensor(1 if call.name == "aten::searchsorted" else 0)
+    return None if values is None or not values.dims else streamed([values], [Tensor(values.dims, INT64)], flops=0)
+
+
+@cost("aten::split_with_sizes_copy", "aten::split_copy", "aten::unbind_copy", "^fsdp::split_with")
+def split(call: Call) -> Work | None:
+    """(x, …): reads a tensor and writes it as parts."""
     x = call.tensor(0)
-    if x is None or len(x.dims) < 3:
-        return None
-    written: list[Tensor] = []
-    window, stride, pad = call.wholes(1), call.wholes(2), call.wholes(3)
-    space = len(window) if window else 0
-    steps = stride or window
-    if window and steps and pad and len(steps) == space == len(pad) and len(x.dims) > space:
-        sizes = [length(n, t, s, p, 1) for n, t, s, p in zip(x.dims[-space:], window, steps, pad, strict=True)]
-        if min(sizes) > 0:
-            written.append(x.like(*x.dims[:-space], *sizes))
-            if "indices" in call.name:
-                written.append(Tensor(written[0].dims, INT64))
-    return streamed([x], written, flops=1, op="reduction")
+    return None if x is None or not x.dims else streamed([x], [x], flops=0)
 
 
-@cost(
-    "aten::_adaptive_avg_pool2d", "aten::adaptive_avg_pool2d", "aten::adaptive_max_pool2d", "aten::_adaptive_avg_pool3d"
-)
-def adaptive_pool(call: Call) -> Work | None:
-    """(x, lengths of the output)."""
-    x, sizes = call.tensor(0), call.wholes(1)
-    if x is None or len(x.dims) < 3:
-        return None
-    written = [x.like(*x.dims[: -len(sizes)], *sizes)] if sizes and len(sizes) < len(x.dims) else []
-    return streamed([x], written, flops=1, op="reduction")
+@cost("aten::_chunk_cat", "^fsdp::chunk_cat$", "^fsdp::all_gather_copy_in", several=True)
+def chunk_cat(call: Call) -> Work | None:
+    """A list of tensors into one, which may be padded."""
+    parts = call.list(0)
+    return streamed(parts, [each.like(each.n) for each in parts], flops=0) if parts else None
 
 
-@cost(
-    "aten::max_pool2d_with_indices_backward",
-    "aten::avg_pool2d_backward",
-    "aten::_adaptive_avg_pool2d_backward",
-    "aten::upsample_nearest2d_backward",
-    several=True,
-)
-def pool_backward(call: Call) -> Work | None:
-    """(dy, x, …, indices): reads dy and the indices, writes dx; an upsampling has no x, so writes what is not known."""
-    found = call.tensors(0, 1)
-    if found is None or len(found[0].dims) < 3 or len(found[1].dims) < 3:
-        return None
-    dy, x = found
-    indices = [Tensor(dy.dims, INT64)] if "indices" in call.name else []
-    return streamed([dy, *indices], [x], flops=1, op="reduction")
+@cost("aten::permute_copy", "aten::transpose_copy", "aten::view_copy", "aten::detach_copy", "aten::lift_fresh_copy")
+def whole_copy(call: Call) -> Work | None:
+    """A view that is made a tensor of its own."""
+    x = call.tensor(0)
+    return None if x is None or not x.dims else streamed([x], [x], flops=0)
 
 
-@cost("^aten::upsample_\\w+$", "^aten::_upsample_\\w+$")
-def upsample(call: Call) -> Work | None:
-    """(x, lengths of the output, …)."""
-    x, sizes = call.tensor(0), call.wholes(1)
-    if x is None or not sizes or "backward" in call.name or len(x.dims) <= len(sizes):
-        return None
-    return streamed([x], [x.like(*x.dims[: -len(sizes)], *sizes)], flops=1)
-
-
-@cost("aten::constant_pad_nd", "aten::reflection_pad2d", "aten::repeat", "aten::repeat_interleave", several=True)
+@cost("aten::repeat", "aten::repeat_interleave", "aten::tile", several=True)
 def at_least_read(call: Call) -> Work | None:
     """Reads its tensor and writes at least as much."""
     x = call.tensor(0)
     return None if x is None or not x.dims else streamed([x], [x], flops=0)
+
+
+@cost("aten::_embedding_bag", "aten::_embedding_bag_forward_only", several=True)
+def bag(call: Call) -> Work | None:
+    """(table[rows, width], indices, offsets, …, whether the last offset is an end, at 7): a row of each index."""
+    found = call.tensors(0, 1, 2)
+    if found is None or len(found[0].dims) != 2:
+        return None
+    table, index, offsets = found
+    bags = offsets.n - bool(call.flag(7))
+    picked = table.like(index.n, table.dims[1])
+    # Rows that are asked for more than once may come from a cache: the table is read once at the most.
+    read = picked if picked.n < table.n else table
+    return streamed([read, index, offsets], [table.like(bags, table.dims[1])], n=picked.n, op="embedding")
+
+
+@cost("aten::_embedding_bag_dense_backward", several=True)
+def bag_backward(call: Call) -> Work | None:
+    """(dy[bags, width], indices, …, rows, …): reads the gradients, writes a row at least."""
+    found = call.tensors(0, 1)
+    if found is None or len(found[0].dims) != 2:
+        return None
+    dy, index = found
+    return streamed([dy, index], [dy.like(1, dy.dims[1])], n=index.n * dy.dims[1], op="embedding")

@@ -8,6 +8,7 @@ from roofline.cost import Work
 from roofline.diagnosis.costs.call import Call, Tensor
 from roofline.diagnosis.costs.registry import cost
 from roofline.diagnosis.costs.tensors import streamed
+from roofline.dtypes import DTYPES
 from roofline.ops import norm, softmax
 
 _GRADIENT = 6  # FLOP an element: twice the forward's three
@@ -40,6 +41,8 @@ def layer_norm(call: Call) -> Work | None:
     "aten::cudnn_batch_norm",
     "aten::miopen_batch_norm",
     "aten::_native_batch_norm_legit",
+    "aten::_native_batch_norm_legit_functional",
+    "aten::_batch_norm_no_update",
     "aten::_batch_norm_with_update",
     "aten::batch_norm_elemt",
     "aten::instance_norm",
@@ -68,10 +71,40 @@ def group_norm(call: Call) -> Work | None:
     "aten::native_batch_norm_backward",
     "aten::native_group_norm_backward",
     "aten::batch_norm_backward_elemt",
+    "aten::batch_norm_backward",
     several=True,
 )
 def norm_backward(call: Call) -> Work | None:
     """(dy, x, …): reads dy and x, writes dx."""
+    return _gradient(call, 0, 1)
+
+
+@cost("aten::batch_norm_stats", "aten::batch_norm_update_stats", several=True)
+def statistics(call: Call) -> Work | None:
+    """(x, …): reads x, writes mean and inverse deviation of each channel in FP32."""
+    x = call.tensor(0)
+    if x is None or len(x.dims) < 2:
+        return None
+    return streamed([x], [Tensor((2 * x.dims[1],), DTYPES["fp32"])], flops=2, n=x.n, op="norm")
+
+
+@cost("aten::batch_norm_backward_reduce", several=True)
+def gradient_sums(call: Call) -> Work | None:
+    """(dy, x, mean, …): reads both, writes sums of each channel, which are few beside them."""
+    found = call.tensors(0, 1)
+    return None if found is None or len(found[0].dims) < 2 else streamed(found, [], flops=3, op="norm")
+
+
+@cost("aten::_weight_norm_interface", several=True)
+def weight_norm(call: Call) -> Work | None:
+    """(v, g, dim): reads v and writes it scaled."""
+    found = call.tensors(0, 1)
+    return None if found is None or not found[0].dims else streamed(found, found[:1], flops=3, op="norm")
+
+
+@cost("aten::_weight_norm_interface_backward", several=True)
+def weight_norm_backward(call: Call) -> Work | None:
+    """(dw, v, g, norms, dim)."""
     return _gradient(call, 0, 1)
 
 
@@ -136,6 +169,20 @@ def soft_backward(call: Call) -> Work | None:
     return None if found is None else streamed(found, found[:1], flops=5, op="softmax")
 
 
+@cost("aten::_masked_softmax")
+def masked(call: Call) -> Work | None:
+    """(x, mask, …)."""
+    found = call.tensors(0, 1)
+    return None if found is None or not found[0].dims else streamed(found, found[:1], flops=5, op="softmax")
+
+
+@cost("aten::_masked_softmax_backward")
+def masked_backward(call: Call) -> Work | None:
+    """(dy, y, mask, …)."""
+    found = call.tensors(0, 1, 2)
+    return None if found is None or not found[0].dims else streamed(found, found[:1], flops=5, op="softmax")
+
+
 @cost("^Scaled\\w*SoftmaxBackward$")
 def scaled_softmax_backward(call: Call) -> Work | None:
     """(dy, …), where y is kept by the function: reads both, writes dx."""
@@ -168,6 +215,8 @@ def nll_backward(call: Call) -> Work | None:
     "aten::smooth_l1_loss",
     "aten::huber_loss",
     "aten::binary_cross_entropy_with_logits",
+    "aten::binary_cross_entropy",
+    "aten::soft_margin_loss",
 )
 def difference(call: Call) -> Work | None:
     """(x, target, …): reads both, writes one of their length, which a reduction then reads."""
@@ -175,7 +224,7 @@ def difference(call: Call) -> Work | None:
     return None if found is None or not found[0].dims else streamed(found, found[:1], flops=2)
 
 
-@cost("aten::mse_loss_backward", "aten::l1_loss_backward", "aten::smooth_l1_loss_backward")
+@cost("^aten::(mse_loss|l1_loss|smooth_l1_loss|huber_loss|binary_cross_entropy|soft_margin_loss)_backward$")
 def difference_backward(call: Call) -> Work | None:
     """(dy, x, target, …)."""
     found = call.tensors(1, 2)

@@ -20,6 +20,11 @@ _FAMILIES = (
     "norms",
     "elementwise",
     "moving",
+    "pooling",
+    "recurrent",
+    "quantised",
+    "engines",
+    "tables",
     "optimiser",
     "compiled",
     "serving",
@@ -33,22 +38,23 @@ class Rule:
     """How an operator is costed.
 
     `several`: its work is spread over several kernels, each as long as its part; else one kernel does it, and what
-    else the operator launches helps it.
+    else the operator launches helps it. `lengths`: it depends on what is annotated of the pass of a server.
     """
 
     function: Function
     several: bool = False
+    lengths: bool = False
 
 
 _NAMED: dict[str, Rule] = {}
 _PATTERNS: list[tuple[re.Pattern[str], Rule]] = []
 
 
-def cost(*names: str, several: bool = False) -> Callable[[Function], Function]:
+def cost(*names: str, several: bool = False, lengths: bool = False) -> Callable[[Function], Function]:
     """Register what costs operators of these names; one that begins with ^ is a pattern."""
 
     def register(function: Function) -> Function:
-        rule = Rule(function, several)
+        rule = Rule(function, several, lengths)
         for name in names:
             if name.startswith("^"):
                 _PATTERNS.append((re.compile(name), rule))

@@ -7,7 +7,7 @@ from importlib import import_module
 from roofline.diagnosis.findings import Finding, ranked
 from roofline.diagnosis.rules.scene import RULES, Scene
 
-_FAMILIES = ("kernels", "products", "host", "links")
+_FAMILIES = ("kernels", "chains", "products", "host", "links")
 _LEAST = 0.002  # of the window: what is at stake below it is not worth a line
 
 

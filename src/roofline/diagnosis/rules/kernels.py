@@ -1,22 +1,20 @@
-"""Rules on single kernels and chains of them: far from their bound, not fused, busy and yet waiting for memory."""
+"""Rules on single kernels: far from their bound, busy and yet waiting for memory."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 
+from roofline.diagnosis.beside import utilisation
 from roofline.diagnosis.findings import Finding
-from roofline.diagnosis.numbers import real
 from roofline.diagnosis.result import KernelRow
 from roofline.diagnosis.rules.scene import Scene, rule
-from roofline.trace.classify import CATEGORIES, COMPUTE
-from roofline.trace.events import KERNEL, listed
+from roofline.trace.classify import COMPUTE
 from roofline.units import NS_PER_S, percent, si
 
 _FAR = 0.6  # share of its bound below which a kernel is worth a look
 _SHARE = 0.02  # of the window that it loses
 _SHOWN = 3
-_CHAIN = 2  # kernels from which on they could be one
+_SHORT = 10_000  # [ns] of a call, of which starting and ending take a good part
 _BUSY = 0.9
 _REACHED = 0.7
 
@@ -39,7 +37,7 @@ def far_from_bound(scene: Scene) -> Iterator[Finding]:
                 f"{si(float(demand.flops), 'FLOP', 3)} over {si(float(demand.bytes), 'B', 3)}, launched by "
                 f"{row.operator or 'no recorded operator'}",
             ),
-            _advice(row),
+            _advice(scene, row),
         )
 
 
@@ -50,49 +48,19 @@ def _lost(row: KernelRow) -> float:
     return demand.time / NS_PER_S - demand.bound
 
 
-def _advice(row: KernelRow) -> str:
+def _advice(scene: Scene, row: KernelRow) -> str:
+    mean = si(row.sum / row.calls / NS_PER_S, "s", 3)
+    if row.sum < _SHORT * row.calls:
+        return f"its calls take {mean} each, mostly to start and to end: fuse it with its neighbours, or give it more."
     if row.category == "gemm":
         return "try another back end or its autotuning (torch.compile mode=max-autotune), and larger m."
     if row.category == "attention":
         return "try another back end of the attention, and look at its tile against head size and lengths."
     if row.category == "convolution":
         return "torch.backends.cudnn.benchmark = True, channels_last, and 16-bit formats."
-    return "look at its access with Nsight Compute or rocprof: strides that do not coalesce, or too few threads."
-
-
-@rule("unfused")
-def unfused(scene: Scene) -> Iterator[Finding]:
-    """Elementwise kernels that follow each other on a stream: each reads what the one before has written."""
-    import numpy as np
-
-    gpu = scene.trace.gpu
-    stake, chains, longest, time = 0, 0, 0, 0
-    element = CATEGORIES.index("elementwise")
-    compute = np.isin(scene.kinds, [CATEGORIES.index(each) for each in COMPUTE]) & (gpu.kind[scene.rows] == KERNEL)
-    for stream in np.unique(gpu.stream[scene.rows]):
-        mine = np.flatnonzero(compute & (gpu.stream[scene.rows] == stream))
-        durations, kinds = listed(gpu.duration[scene.rows[mine]]), listed(scene.kinds[mine])
-        names = [scene.trace.names[each] for each in listed(gpu.name[scene.rows[mine]])]
-        chain: list[int] = []
-        for kind, duration, name in [*zip(kinds, durations, names, strict=True), (-1, 0, "")]:
-            if kind == element and "Fill" not in name and not name.startswith("triton_"):
-                chain.append(duration)
-                continue
-            if len(chain) >= _CHAIN:
-                stake, chains = stake + sum(chain) - max(chain), chains + 1
-                longest, time = max(longest, len(chain)), time + sum(chain)
-            chain = []
-    if chains:
-        yield Finding(
-            "unfused",
-            "Elementwise kernels that could be one",
-            stake / NS_PER_S,
-            (
-                f"{chains:,} chains, the longest of {longest:,} kernels, took {si(time / NS_PER_S, 's', 3)}; the "
-                f"longest kernel of each chain takes {si((time - stake) / NS_PER_S, 's', 3)} of it",
-            ),
-            "torch.compile the module around them, or a fused kernel of a library (norm, activation, RoPE, loss).",
-        )
+    device = scene.found.supply
+    tool = "rocprof-compute" if device is not None and device.vendor == "AMD" else "Nsight Compute"
+    return f"look at its access with {tool}: strides that do not coalesce, or too few threads."
 
 
 @rule("busy-on-memory")
@@ -104,16 +72,10 @@ def busy_on_memory(scene: Scene) -> Iterator[Finding]:
     rows = [each for each in found.kernels if each.demand is not None and each.demand.by == "memory"]
     took = sum(each.demand.time for each in rows if each.demand is not None) / NS_PER_S
     least = sum(each.demand.bound or 0.0 for each in rows if each.demand is not None)
-    flops: Counter[str] = Counter()
-    for each in found.placed:
-        for rate, n in each.work.cost.flops.items():
-            flops[rate] += int(each.parts * real(n))
-    device = found.supply
-    if device is None or not took or least > _REACHED * took:
+    if found.supply is None or not took or least > _REACHED * took:
         return
-    rate = max((each for each in flops if each in device.peak), key=lambda each: flops[each], default="")
-    peak = device.peak.get(rate)
-    ran = f"{percent(flops[rate] / scene.window / peak)} of its {si(peak, 'FLOP/s')} {rate}" if peak else "nothing"
+    used = utilisation(found)
+    ran = "nothing" if used is None else f"{percent(used.value)} of its {si(used.peak, 'FLOP/s')} {used.rate}"
     yield Finding(
         "busy-on-memory",
         f"Busy {percent(found.busy / found.window)} of the window, and yet waiting for memory",
@@ -125,49 +87,3 @@ def busy_on_memory(scene: Scene) -> Iterator[Finding]:
         "move fewer bytes: fuse, narrower formats, larger batches for the same weights. Utilisation as nvidia-smi "
         "shows it counts that a kernel runs, not that it computes.",
     )
-
-
-@rule("optimiser")
-def optimiser(scene: Scene) -> Iterator[Finding]:
-    """An optimiser step of many kernels."""
-    import numpy as np
-
-    trace, gpu, links = scene.trace, scene.trace.gpu, scene.links
-    steps = np.array([name.startswith("Optimizer.step#") for name in trace.names], bool)
-    marks = np.flatnonzero(steps[trace.marks.name]) if len(trace.marks) else np.zeros(0, np.int64)
-    if not len(marks) or not len(trace.calls):
-        return
-    call = links.call[scene.rows]
-    launched = np.where(call >= 0, trace.calls.start[np.maximum(call, 0)], np.iinfo(np.int64).min)
-    within = np.zeros(len(scene.rows), bool)
-    for at in listed(marks):
-        start, end = int(trace.marks.start[at]), int(trace.marks.start[at] + trace.marks.duration[at])
-        within |= (launched >= start) & (launched < end)
-    within &= gpu.kind[scene.rows] == KERNEL
-    count = int(within.sum())
-    names = {trace.names[each] for each in listed(np.unique(gpu.name[scene.rows[within]]))}
-    if count < _MANY * len(marks) or any("Fused" in name for name in names):
-        return
-    mine = np.flatnonzero(within)
-    took = int(gpu.duration[scene.rows[mine]].sum())
-    spans = gpu.start[scene.rows[mine]], gpu.end[scene.rows[mine]]
-    extent = int(spans[1].max() - spans[0].min()) if len(marks) == 1 else took
-    costs = scene.costs
-    least = sum(
-        real(bound.seconds) * costs.part(at)
-        for at in listed(mine)
-        if costs.which[at] >= 0 and (bound := costs.pieces[int(costs.which[at])].bound) is not None
-    )
-    yield Finding(
-        "optimiser",
-        "An optimiser step that is not fused",
-        max(extent, took) / NS_PER_S - least,
-        (
-            f"{count / len(marks):,.0f} kernels a step, {si(took / NS_PER_S / len(marks), 's', 3)} of device time",
-            f"from the first to the last {si(extent / NS_PER_S, 's', 3)}; known bound {si(least, 's', 3)}",
-        ),
-        "fused=True (or foreach=True) for the optimiser.",
-    )
-
-
-_MANY = 30  # kernels of a step from which on it is not fused

@@ -171,7 +171,7 @@ def layout(scene: Scene) -> Iterator[Finding]:
         if why != HELPER or gpu.kind[row] != KERNEL:
             continue
         name = scene.trace.names[int(gpu.name[row])]
-        operator = scene.trace.names[int(scene.trace.ops.name[int(owners[at])])]
+        operator = scene.costs.operators[int(owners[at])]
         if "conv" in operator and any(word in name.lower() for word in _LAYOUT):
             lost, calls = lost + int(gpu.duration[row]), calls + 1
             names[name] = names.get(name, 0) + int(gpu.duration[row])
