@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import encoder_cases
+
 BASE: dict[str, Any] = {
     "hidden_size": 24,
     "intermediate_size": 40,
@@ -227,9 +229,11 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("qwen2", {"use_sliding_window": True, "sliding_window": 4, "max_window_layers": 1}),
     ("qwen3", WIDE),
 ]
+CASES += encoder_cases.CASES
 # These name their sizes otherwise, so that the base says nothing to them.
 OWN_NAMES = {
     *("codegen", "deepseek_v4", "falcon", "gpt2", "gpt_bigcode", "gpt_neo", "gptj", "mamba", "mamba2", "mpt"),
+    *(name for name, _ in encoder_cases.CASES),
 }
 XGLM = {"vocab_size": 50, "max_position_embeddings": 32}
 
@@ -260,6 +264,7 @@ STEPPED_OTHERWISE = (
     "of a step, what the state is read by is a product there, and the rest elementwise; its convolution goes over the "
     "padding too"
 )
+RESIZED_OTHERWISE = "transformers fits the positions to each image by a product, which is added to ours"
 # What the oracle counts that is no matrix product of ours, or the other way round: model_type -> what, for the docs.
 COUNTED_OTHERWISE = {
     "llama4_text": "transformers runs every expert over every token; ours are taken times experts / top_k",
@@ -268,37 +273,41 @@ COUNTED_OTHERWISE = {
     "glm_moe_dsa": INDEXED_OTHERWISE,
     **dict.fromkeys(("bamba", "granitemoehybrid", "mamba2", "nemotron_h"), SCANNED_OTHERWISE),
     **dict.fromkeys(("jamba", "mamba"), STEPPED_OTHERWISE),
+    "siglip2_vision_model": RESIZED_OTHERWISE,
     **dict.fromkeys(("qwen3_5_text", "qwen3_5_moe_text", "qwen3_next"), SCANNED_OTHERWISE),
 }
 
 
 def products(model: Any, ledger: Any, keys: dict[str, Any]) -> int:
     """FLOPs of every matrix product of a prefill from nothing, with attention whole and expanded, as eager code is."""
-    routed = 1
+    resized = keys["model_type"] == "siglip2_vision_model"
+    total = 2 * 2 * keys["num_patches"] ** 2 * keys["hidden_size"] if resized else 0
+    for point in ledger:
+        total += point.count * _product(point, keys)
+    return total
+
+
+def _product(point: Any, keys: dict[str, Any]) -> int:
+    """FLOPs of one kernel's product as eager code has it; none of a kernel that is no product."""
+    work, routed = point.work, 1
     if keys["model_type"] == "llama4_text":
         routed = keys["num_local_experts"] // keys["num_experts_per_tok"]
-    total = 0
-    for point in ledger:
-        work = point.work
-        if work.op == "linear":
-            total += point.count * work.flops
-        elif work.op == "moe":
-            total += point.count * work.flops * routed
-        elif work.op == "attention":
-            total += point.count * _whole(work.dims, keys)
-        elif work.op in ("short-conv", "scan"):
-            total += point.count * (_padded if work.op == "short-conv" else _chunks)(work.dims)
-        elif point.name.endswith("_mix") and point.name != "hyper_head_mix":
-            streams = keys["hc_mult"]
-            total += point.count * 2 * streams * streams * work.dims["n"]
-    return total
+    if work.op in ("linear", "conv", "moe"):
+        return work.flops * (routed if work.op == "moe" else 1)
+    if work.op == "attention":
+        return _whole(work.dims, keys)
+    if work.op in ("short-conv", "scan"):
+        return (_padded if work.op == "short-conv" else _chunks)(work.dims)
+    if point.name.endswith("_mix") and point.name != "hyper_head_mix":
+        return 2 * keys["hc_mult"] ** 2 * work.dims["n"]
+    return 0
 
 
 def _whole(dims: Any, keys: dict[str, Any]) -> int:
     """FLOPs of one attention kernel where every query meets every key."""
     new, width = dims["new"], dims["head_dim"]
     value = dims.get("value_dim", width)
-    seen, summed = new, 0
+    seen, summed = dims.get("source", new), 0
     if "stride" not in dims and value == 0:
         summed = 1  # scores of an indexer, whose heads are summed
     if "stride" in dims:

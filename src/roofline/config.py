@@ -281,7 +281,10 @@ def read(
     tower, beside = _beside(whole, config)
     uncounted = (*beside, *_further(config, model))
     _note(config)
-    model = stored(whole, config, model, quantization)
+    if model.encoder is None and not model.unit:
+        model = stored(whole, config, model, quantization)
+    elif quantization or whole.keys.get("quantization_config"):
+        config.assume("How an encoder's weights are stored is not read: every weight counted in --weights")
     return replace(
         model,
         name=name,
