@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import encoder_cases
+import recurrent_cases
 
 BASE: dict[str, Any] = {
     "hidden_size": 24,
@@ -229,11 +230,12 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("qwen2", {"use_sliding_window": True, "sliding_window": 4, "max_window_layers": 1}),
     ("qwen3", WIDE),
 ]
-CASES += encoder_cases.CASES
+CASES += [*encoder_cases.CASES, *recurrent_cases.CASES]
 # These name their sizes otherwise, so that the base says nothing to them.
 OWN_NAMES = {
     *("codegen", "deepseek_v4", "falcon", "gpt2", "gpt_bigcode", "gpt_neo", "gptj", "mamba", "mamba2", "mpt"),
     *(name for name, _ in encoder_cases.CASES),
+    *recurrent_cases.OWN_NAMES,
 }
 XGLM = {"vocab_size": 50, "max_position_embeddings": 32}
 
@@ -264,6 +266,7 @@ STEPPED_OTHERWISE = (
     "of a step, what the state is read by is a product there, and the rest elementwise; its convolution goes over the "
     "padding too"
 )
+ELEMENTWISE = "the recurrence is elementwise there and no product; its convolution goes over the padding too"
 RESIZED_OTHERWISE = "transformers fits the positions to each image by a product, which is added to ours"
 # What the oracle counts that is no matrix product of ours, or the other way round: model_type -> what, for the docs.
 COUNTED_OTHERWISE = {
@@ -274,6 +277,11 @@ COUNTED_OTHERWISE = {
     **dict.fromkeys(("bamba", "granitemoehybrid", "mamba2", "nemotron_h"), SCANNED_OTHERWISE),
     **dict.fromkeys(("jamba", "mamba"), STEPPED_OTHERWISE),
     "siglip2_vision_model": RESIZED_OTHERWISE,
+    **dict.fromkeys(("falcon_h1", "kimi_linear", "olmo_hybrid", "zamba2"), SCANNED_OTHERWISE),
+    **dict.fromkeys(("falcon_mamba", "zamba"), STEPPED_OTHERWISE),
+    **dict.fromkeys(("recurrent_gemma", "rwkv"), ELEMENTWISE),
+    "minimax": "transformers takes whole products within a chunk, where ours are of a query and what is before it",
+    **dict.fromkeys(("lfm2", "lfm2_moe"), "the convolution goes over the padding too"),
     **dict.fromkeys(("qwen3_5_text", "qwen3_5_moe_text", "qwen3_next"), SCANNED_OTHERWISE),
 }
 
@@ -297,7 +305,7 @@ def _product(point: Any, keys: dict[str, Any]) -> int:
     if work.op == "attention":
         return _whole(work.dims, keys)
     if work.op in ("short-conv", "scan"):
-        return (_padded if work.op == "short-conv" else _chunks)(work.dims)
+        return _padded(work.dims) if work.op == "short-conv" else _chunks(work.dims, keys["model_type"])
     if point.name.endswith("_mix") and point.name != "hyper_head_mix":
         return 2 * keys["hc_mult"] ** 2 * work.dims["n"]
     return 0
@@ -322,13 +330,19 @@ def _padded(dims: Any) -> int:
     return 2 * dims["sequences"] * dims["channels"] * (dims["new"] + dims["kernel"] - 1) * dims["kernel"]
 
 
-def _chunks(dims: Any) -> int:
+def _chunks(dims: Any, model_type: str) -> int:
     """FLOPs of the products of a chunked scan as eager code has them: whole chunks, each head's own q and k.
 
     The delta rule solves its triangle by a solver that is not counted; Mamba-2 passes states on by a product of every
     chunk's with every other's.
     """
     key, value = dims["key_dim"], dims["value_dim"]
+    if model_type in ("rwkv", "recurrent_gemma"):
+        return 0
+    if model_type == "minimax":  # the last chunk is as short as it is, and there is one state
+        rest = dims["new"] % dims["chunk"]
+        square = (dims["new"] - rest) * dims["chunk"] + rest * rest
+        return 2 * dims["sequences"] * dims["heads"] * (square * (key + value) + 2 * dims["new"] * key * value)
     if "chunk" not in dims:  # steps, of which what the state is read by is a product
         return 2 * dims["sequences"] * dims["new"] * dims["heads"] * key * value
     size = dims["chunk"]

@@ -184,7 +184,11 @@ def test_the_class_decides_what_is_behind_the_layers(name, parameters, said):
         ("whisper", {**WHISPER, "num_mel_bins": None}, "the key num_mel_bins is missing"),
         ("bert", {**BERT, "is_decoder": True}, "is_decoder"),
         ("vit", {**VIT, "patch_size": [4, 5]}, "patch_size is"),
-        ("other", {**BERT, "type_vocab_size": 0, "num_key_value_heads": 4, "architectures": ["OtherForMaskedLM"]}, "see each other"),
+        (
+            "other",
+            {**BERT, "type_vocab_size": 0, "num_key_value_heads": 4, "architectures": ["OtherForMaskedLM"]},
+            "see each other",
+        ),
         ("albert", {**BERT, "num_hidden_groups": 3}, "num_hidden_groups 3"),
     ],
 )

@@ -98,7 +98,8 @@ class Attention:
     elements of each head are rotated (0: no rotary embedding). `gate` multiplies the output: "element" by as many
     numbers, "head" by one a head. `sinks`: a learned logit a head. `tied_values`: V is the product of K's matrix.
     `shares_cache`: K and V are those of an earlier layer. Not `causal`: every row sees every other, and nothing is
-    cached. `relative` buckets of learned shifts a head that scores get by distance.
+    cached. `relative` buckets of learned shifts a head that scores get by distance. `out`: the width that it gives
+    where that is not the width that it reads.
     """
 
     hidden: Axis
@@ -118,6 +119,7 @@ class Attention:
     shares_cache: bool = False
     causal: bool = True
     relative: int = 0
+    out: Axis | None = None
     label: str = "attention"
 
     @property
@@ -143,7 +145,7 @@ class Attention:
 
     def output(self) -> Weight:
         """The matrix back to the residual stream."""
-        return Weight("o_proj", self.hidden, self._values(self.heads), self.out_bias)
+        return Weight("o_proj", self.out or self.hidden, self._values(self.heads), self.out_bias)
 
     def norms(self) -> tuple[Weight, ...]:
         """The parameters of the norm of q and k."""
