@@ -29,7 +29,7 @@ KIMI = {
 LFM2 = {"conv_L_cache": 3, "layer_types": ["conv", FULL, "conv", FULL], "pad_token_id": 0}
 GRIFFIN = {
     **{"num_attention_heads": 4, "num_key_value_heads": 1, "head_dim": 6, "lru_width": 32, "conv1d_width": 3},
-    **{"attention_window_size": 4, "block_types": ["recurrent", "attention"], **STATE},
+    **{"attention_window_size": 4096, "block_types": ["recurrent", "attention"], **STATE},
 }
 DELTA = {
     **{"linear_num_key_heads": 2, "linear_num_value_heads": 4, "linear_key_head_dim": 8, "linear_value_head_dim": 6},

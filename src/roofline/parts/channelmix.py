@@ -1,4 +1,4 @@
-"""The feed-forward block of RWKV: squared ReLU over a token mixed with the one before it, gated by the stream or not."""
+"""The feed-forward block of RWKV: squared ReLU over a token mixed with the one before it, gated or not."""
 
 from __future__ import annotations
 

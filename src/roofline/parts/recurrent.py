@@ -24,8 +24,8 @@ class Recurrent:
     `inner` the GEMMs behind it. `vectors` are parameters that the scan reads; `norm` the span of the norm's scale
     (None: no norm). `chunk` tokens are scanned at once (None: one after another), `delta` with the delta rule.
     `gates` numbers a token and head beside q, k and v. `shifted` more columns of the stream are kept, as where a token
-    is mixed with the one before it. No `channels`: no convolution. The state is kept in `state`, the last columns before the
-    convolution in `kept`.
+    is mixed with the one before it. No `channels`: no convolution. The state is kept in `state`, the last columns
+    before the convolution in `kept`.
     """
 
     hidden: Axis

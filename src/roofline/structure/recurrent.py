@@ -43,7 +43,8 @@ def gated_delta(config: Config, hidden: Axis, apart: bool = False) -> Recurrent:
     values = Axis("heads", heads, config.integer("linear_value_head_dim", "the width of a value head"))
     keys = Axis("kv_heads", groups, config.integer("linear_key_head_dim", "the width of a key head"), "replicate")
     each = Axis("heads", heads)
-    qkvz = tuple(Weight(f"in_proj_{name}", axis, hidden) for name, axis in zip("qkvz", (keys, keys, values, values)))
+    widths = (("q", keys), ("k", keys), ("v", values), ("z", values))
+    qkvz = tuple(Weight(f"in_proj_{name}", axis, hidden) for name, axis in widths)
     ba = tuple(Weight(f"in_proj_{name}", each, hidden) for name in "ba")
     together = (("in_proj_qkvz", qkvz), ("in_proj_ba", ba))
     return Recurrent(
