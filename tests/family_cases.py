@@ -115,6 +115,15 @@ CASES: list[tuple[str, dict[str, Any]]] = [
             **{"hidden_size_per_layer_input": 5, "vocab_size_per_layer_input": 48},
         },
     ),
+    (
+        "gemma4_text",
+        {
+            **{**WIDE, "num_hidden_layers": 3, "sliding_window": 4, "layer_types": [SLIDING, FULL, FULL]},
+            **{"per_layer_config": {each: {"head_dim": 16, "num_key_value_heads": 1} for each in "12"}},
+            **{"hidden_size_per_layer_input": 0, "num_kv_shared_layers": 0},
+        },
+    ),
+    ("gemma4_unified_text", {**WIDE, "sliding_window": 4, "layer_types": [SLIDING, FULL, SLIDING, FULL]}),
     ("glm", {**WIDE, **PAD}),
     ("glm4", {**WIDE, **PAD, "attention_bias": False}),
     ("glm4_moe", {**WIDE, **ROUTED, "n_routed_experts": 8, "use_qk_norm": True, "attention_bias": True}),
@@ -223,6 +232,7 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("gpt2", {**GPT2, "n_inner": 40}),
     ("gpt_neox", {"num_key_value_heads": 6}),
     ("llama", {**WIDE, "attention_bias": True, "mlp_bias": True}),
+    ("llama", {**WIDE, "per_layer_config": {"1": {"intermediate_size": 36}}}),
     ("mistral", {"sliding_window": 4}),
     ("mpt", {"d_model": 24, "n_layers": 3, "n_heads": 4, "vocab_size": 50, "max_seq_len": 32}),
     ("opt", {"ffn_dim": 40, "num_key_value_heads": 6, "word_embed_proj_dim": 24}),

@@ -186,6 +186,7 @@ def test_the_class_decides_what_is_behind_the_layers(name, parameters, said):
         ("bert", {**BERT, "is_decoder": True}, "is_decoder"),
         ("vit", {**VIT, "patch_size": [4, 5]}, "patch_size is"),
         ("other", {**OTHER, "architectures": ["OtherForMaskedLM"]}, "see each other"),
+        ("bert", {**BERT, "per_layer_config": {"0": {"intermediate_size": 9}}}, "per_layer_config"),
         ("albert", {**BERT, "num_hidden_groups": 3}, "num_hidden_groups 3"),
     ],
 )

@@ -464,6 +464,10 @@ def test_a_second_registration_is_refused():
         ("laguna", {"num_attention_heads_per_layer": 3}, "num_attention_heads_per_layer"),
         ("deepseek_v4", {"o_groups": 7}, "o_groups"),
         ("llama", {"num_kv_shared_layers": 2}, "num_kv_shared_layers"),
+        ("llama", {"per_layer_config": {"9": {}}}, "per_layer_config names '9'"),
+        ("llama", {"per_layer_config": {"1": 3}}, "per_layer_config names '1'"),
+        ("llama", {"per_layer_config": {"1": {"hidden_size": 3}}}, "per_layer_config has 'hidden_size' 3"),
+        ("llama", {"per_layer_config": {"1": {"head_dim": "a"}}}, "per_layer_config has 'head_dim' 'a'"),
     ],
     ids=str,
 )
