@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import encoder_cases
+import recurrent_cases
+
 BASE: dict[str, Any] = {
     "hidden_size": 24,
     "intermediate_size": 40,
@@ -112,6 +115,15 @@ CASES: list[tuple[str, dict[str, Any]]] = [
             **{"hidden_size_per_layer_input": 5, "vocab_size_per_layer_input": 48},
         },
     ),
+    (
+        "gemma4_text",
+        {
+            **{**WIDE, "num_hidden_layers": 3, "sliding_window": 4, "layer_types": [SLIDING, FULL, FULL]},
+            **{"per_layer_config": {each: {"head_dim": 16, "num_key_value_heads": 1} for each in "12"}},
+            **{"hidden_size_per_layer_input": 0, "num_kv_shared_layers": 0},
+        },
+    ),
+    ("gemma4_unified_text", {**WIDE, "sliding_window": 4, "layer_types": [SLIDING, FULL, SLIDING, FULL]}),
     ("glm", {**WIDE, **PAD}),
     ("glm4", {**WIDE, **PAD, "attention_bias": False}),
     ("glm4_moe", {**WIDE, **ROUTED, "n_routed_experts": 8, "use_qk_norm": True, "attention_bias": True}),
@@ -220,6 +232,7 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("gpt2", {**GPT2, "n_inner": 40}),
     ("gpt_neox", {"num_key_value_heads": 6}),
     ("llama", {**WIDE, "attention_bias": True, "mlp_bias": True}),
+    ("llama", {**WIDE, "per_layer_config": {"1": {"intermediate_size": 36}}}),
     ("mistral", {"sliding_window": 4}),
     ("mpt", {"d_model": 24, "n_layers": 3, "n_heads": 4, "vocab_size": 50, "max_seq_len": 32}),
     ("opt", {"ffn_dim": 40, "num_key_value_heads": 6, "word_embed_proj_dim": 24}),
@@ -227,9 +240,12 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("qwen2", {"use_sliding_window": True, "sliding_window": 4, "max_window_layers": 1}),
     ("qwen3", WIDE),
 ]
+CASES += [*encoder_cases.CASES, *recurrent_cases.CASES]
 # These name their sizes otherwise, so that the base says nothing to them.
 OWN_NAMES = {
     *("codegen", "deepseek_v4", "falcon", "gpt2", "gpt_bigcode", "gpt_neo", "gptj", "mamba", "mamba2", "mpt"),
+    *(name for name, _ in encoder_cases.CASES),
+    *recurrent_cases.OWN_NAMES,
 }
 XGLM = {"vocab_size": 50, "max_position_embeddings": 32}
 
@@ -260,6 +276,8 @@ STEPPED_OTHERWISE = (
     "of a step, what the state is read by is a product there, and the rest elementwise; its convolution goes over the "
     "padding too"
 )
+ELEMENTWISE = "the recurrence is elementwise there and no product; its convolution goes over the padding too"
+RESIZED_OTHERWISE = "transformers fits the positions to each image by a product, which is added to ours"
 # What the oracle counts that is no matrix product of ours, or the other way round: model_type -> what, for the docs.
 COUNTED_OTHERWISE = {
     "llama4_text": "transformers runs every expert over every token; ours are taken times experts / top_k",
@@ -268,37 +286,46 @@ COUNTED_OTHERWISE = {
     "glm_moe_dsa": INDEXED_OTHERWISE,
     **dict.fromkeys(("bamba", "granitemoehybrid", "mamba2", "nemotron_h"), SCANNED_OTHERWISE),
     **dict.fromkeys(("jamba", "mamba"), STEPPED_OTHERWISE),
+    "siglip2_vision_model": RESIZED_OTHERWISE,
+    **dict.fromkeys(("falcon_h1", "kimi_linear", "olmo_hybrid", "zamba2"), SCANNED_OTHERWISE),
+    **dict.fromkeys(("falcon_mamba", "zamba"), STEPPED_OTHERWISE),
+    **dict.fromkeys(("recurrent_gemma", "rwkv"), ELEMENTWISE),
+    "minimax": "transformers takes whole products within a chunk, where ours are of a query and what is before it",
+    **dict.fromkeys(("lfm2", "lfm2_moe"), "the convolution goes over the padding too"),
     **dict.fromkeys(("qwen3_5_text", "qwen3_5_moe_text", "qwen3_next"), SCANNED_OTHERWISE),
 }
 
 
 def products(model: Any, ledger: Any, keys: dict[str, Any]) -> int:
     """FLOPs of every matrix product of a prefill from nothing, with attention whole and expanded, as eager code is."""
-    routed = 1
+    resized = keys["model_type"] == "siglip2_vision_model"
+    total = 2 * 2 * keys["num_patches"] ** 2 * keys["hidden_size"] if resized else 0
+    for point in ledger:
+        total += point.count * _product(point, keys)
+    return total
+
+
+def _product(point: Any, keys: dict[str, Any]) -> int:
+    """FLOPs of one kernel's product as eager code has it; none of a kernel that is no product."""
+    work, routed = point.work, 1
     if keys["model_type"] == "llama4_text":
         routed = keys["num_local_experts"] // keys["num_experts_per_tok"]
-    total = 0
-    for point in ledger:
-        work = point.work
-        if work.op == "linear":
-            total += point.count * work.flops
-        elif work.op == "moe":
-            total += point.count * work.flops * routed
-        elif work.op == "attention":
-            total += point.count * _whole(work.dims, keys)
-        elif work.op in ("short-conv", "scan"):
-            total += point.count * (_padded if work.op == "short-conv" else _chunks)(work.dims)
-        elif point.name.endswith("_mix") and point.name != "hyper_head_mix":
-            streams = keys["hc_mult"]
-            total += point.count * 2 * streams * streams * work.dims["n"]
-    return total
+    if work.op in ("linear", "conv", "moe"):
+        return work.flops * (routed if work.op == "moe" else 1)
+    if work.op == "attention":
+        return _whole(work.dims, keys)
+    if work.op in ("short-conv", "scan"):
+        return _padded(work.dims) if work.op == "short-conv" else _chunks(work.dims, keys["model_type"])
+    if point.name.endswith("_mix") and point.name != "hyper_head_mix":
+        return 2 * keys["hc_mult"] ** 2 * work.dims["n"]
+    return 0
 
 
 def _whole(dims: Any, keys: dict[str, Any]) -> int:
     """FLOPs of one attention kernel where every query meets every key."""
     new, width = dims["new"], dims["head_dim"]
     value = dims.get("value_dim", width)
-    seen, summed = new, 0
+    seen, summed = dims.get("source", new), 0
     if "stride" not in dims and value == 0:
         summed = 1  # scores of an indexer, whose heads are summed
     if "stride" in dims:
@@ -313,13 +340,19 @@ def _padded(dims: Any) -> int:
     return 2 * dims["sequences"] * dims["channels"] * (dims["new"] + dims["kernel"] - 1) * dims["kernel"]
 
 
-def _chunks(dims: Any) -> int:
+def _chunks(dims: Any, model_type: str) -> int:
     """FLOPs of the products of a chunked scan as eager code has them: whole chunks, each head's own q and k.
 
     The delta rule solves its triangle by a solver that is not counted; Mamba-2 passes states on by a product of every
     chunk's with every other's.
     """
     key, value = dims["key_dim"], dims["value_dim"]
+    if model_type in ("rwkv", "recurrent_gemma"):
+        return 0
+    if model_type == "minimax":  # the last chunk is as short as it is, and there is one state
+        rest = dims["new"] % dims["chunk"]
+        square = (dims["new"] - rest) * dims["chunk"] + rest * rest
+        return 2 * dims["sequences"] * dims["heads"] * (square * (key + value) + 2 * dims["new"] * key * value)
     if "chunk" not in dims:  # steps, of which what the state is read by is a product
         return 2 * dims["sequences"] * dims["new"] * dims["heads"] * key * value
     size = dims["chunk"]

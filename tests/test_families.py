@@ -137,6 +137,8 @@ def test_every_registered_family_has_a_golden_count():
 SAME = {
     "glm4v_moe_text": "glm4_moe",
     "internlm": "internlm2",
+    "minimax_m1": "minimax",
+    "minimax_text_01": "minimax",
     "kimi_k2": "deepseek_v3",
     "qwen2_5_vl": "qwen2",
     "qwen2_5_vl_text": "qwen2",
@@ -201,6 +203,47 @@ PUBLISHED: list[tuple[dict[str, Any], int]] = [
             "ffn_config": {"ffn_hidden_size": 10752, "moe_num_experts": 16, "moe_top_k": 4},
         },
         131_596_523_520,
+    ),
+    (  # MiniMaxAI/MiniMax-Text-01
+        {
+            **{"model_type": "minimax_text_01", "hidden_size": 6144, "num_hidden_layers": 80, "head_dim": 128},
+            **{"num_attention_heads": 64, "num_key_value_heads": 8, "intermediate_size": 9216, "vocab_size": 200064},
+            **{"num_local_experts": 32, "num_experts_per_tok": 2, "attn_type_list": [0, 0, 0, 0, 0, 0, 0, 1] * 10},
+        },
+        456_089_655_296,
+    ),
+    (  # moonshotai/Kimi-Linear-48B-A3B-Instruct, without the 256 numbers that shift the choice in 26 layers
+        {
+            **{"model_type": "kimi_linear", "hidden_size": 2304, "intermediate_size": 9216, "num_hidden_layers": 27},
+            **{"moe_intermediate_size": 1024, "num_attention_heads": 32, "num_key_value_heads": 32},
+            **{"kv_lora_rank": 512, "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128},
+            **{"num_experts": 256, "num_experts_per_token": 8, "num_shared_experts": 1, "first_k_dense_replace": 1},
+            **{"moe_layer_freq": 1, "vocab_size": 163840, "tie_word_embeddings": False},
+            "linear_attn_config": {
+                **{"full_attn_layers": [4, 8, 12, 16, 20, 24, 27], "head_dim": 128, "num_heads": 32},
+                "short_conv_kernel_size": 4,
+            },
+        },
+        49_122_681_728 - 26 * 256,
+    ),
+    (  # RWKV 5 World 1.5B: 13 D²L + 14 DL + 4 D + 2 DV
+        {"model_type": "rwkv5", "hidden_size": 2048, "num_hidden_layers": 24, "vocab_size": 65536},
+        1_577_754_624,
+    ),
+    (  # RWKV 6 World 1.6B: 13 D²L + 464 DL + 4 D + 2 DV (Peng et al. 2024)
+        {"model_type": "rwkv6", "hidden_size": 2048, "num_hidden_layers": 24, "vocab_size": 65536},
+        1_599_873_024,
+    ),
+    (  # RWKV 6 World 7B, whose ranks are twice as wide
+        {"model_type": "rwkv6", "hidden_size": 4096, "num_hidden_layers": 32, "vocab_size": 65536},
+        7_635_746_816,
+    ),
+    (  # RWKV 7 World 1.5B
+        {
+            **{"model_type": "rwkv7", "hidden_size": 2048, "num_hidden_layers": 24, "vocab_size": 65536},
+            **{"decay_low_rank_dim": 96, "a_low_rank_dim": 96, "v_low_rank_dim": 64, "gate_low_rank_dim": 256},
+        },
+        1_527_404_544,
     ),
     (  # the text model of stepfun-ai/Step-3.5-Flash's kin by hand: two layers, one of them with experts
         {
@@ -421,6 +464,10 @@ def test_a_second_registration_is_refused():
         ("laguna", {"num_attention_heads_per_layer": 3}, "num_attention_heads_per_layer"),
         ("deepseek_v4", {"o_groups": 7}, "o_groups"),
         ("llama", {"num_kv_shared_layers": 2}, "num_kv_shared_layers"),
+        ("llama", {"per_layer_config": {"9": {}}}, "per_layer_config names '9'"),
+        ("llama", {"per_layer_config": {"1": 3}}, "per_layer_config names '1'"),
+        ("llama", {"per_layer_config": {"1": {"hidden_size": 3}}}, "per_layer_config has 'hidden_size' 3"),
+        ("llama", {"per_layer_config": {"1": {"head_dim": "a"}}}, "per_layer_config has 'head_dim' 'a'"),
     ],
     ids=str,
 )

@@ -39,6 +39,7 @@ def _counting(ledger: Ledger) -> Iterator[str]:
     ops = {point.work.op for point in ledger.kernels}
     if "attention" in ops:
         yield "Attention is tiled, reads K and V once and appends the new ones; its softmax is not counted"
+    yield from _sources(ledger)
     yield from _limits(ledger)
     yield from _latents(ledger)
     yield from _experts(ledger)
@@ -54,6 +55,23 @@ def _counting(ledger: Ledger) -> Iterator[str]:
         )
     if any(rows.phase == "decode" and isinstance(rows.new, int) and rows.new > 1 for rows in ledger.workload.groups):
         yield "tokens/s count every new token of a sequence: of drafts, those that are accepted are fewer"
+
+
+def _sources(ledger: Ledger) -> Iterator[str]:
+    """What an encoder reads, and when."""
+    encoder = ledger.model.encoder
+    if encoder is None:
+        return
+    length = f"{encoder.source:,}" if isinstance(encoder.source, int) else "so many"
+    why = "as the encoder always gives" if encoder.fixed else "as asked for"
+    if ledger.workload.source is None and not encoder.fixed:
+        why = "as many as the decoder has (--source says another number)"
+    yield (
+        f"Each sequence has {length} positions of source, {why}; prefill rows go through the encoder and make K and V "
+        "of the source once, decode rows read these"
+    )
+    if encoder.most is not None and isinstance(encoder.source, int) and encoder.source > encoder.most:
+        yield f"{encoder.source:,} positions of source are past the {encoder.most:,} that the model's config names"
 
 
 _SEES = {

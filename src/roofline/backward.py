@@ -199,6 +199,8 @@ def everything_seen(work: Work) -> Work:
     """The same attention without a mask: every query on every position, as eager kernels and counters have it."""
     if work.op != "attention":
         return work
+    if "source" in work.dims:  # nothing is hidden of an encoder's output
+        return work
     new, context = work.dims["new"], work.dims["context"]
     limits = (work.dims.get(name) for name in ("window", "chunk", "stride", "selected"))
     pairs, (seen, _) = new * (context + new), visible(new, context, *limits)

@@ -70,6 +70,7 @@ _UNCOUNTED = (
     ("models that think and talk", ("thinker_config",)),
 )
 _TIED = "tie_word_embeddings"
+_SINGLE = "per_layer_config"
 # Where a larger model has its text model, and what it has beside it.
 _TEXTS = ("text_config", "llm_config", "language_config")
 _BESIDE = (
@@ -278,10 +279,15 @@ def read(
     reader = family_of(config)
     _refuse(config, reads(reader))
     model = reader(config)
+    if config.keys.get(_SINGLE) and _SINGLE not in config.asked:
+        raise config.fail(f"{_SINGLE} says keys of single layers, which is not counted for this family. Leave it out.")
     tower, beside = _beside(whole, config)
     uncounted = (*beside, *_further(config, model))
     _note(config)
-    model = stored(whole, config, model, quantization)
+    if model.encoder is None and not model.unit:
+        model = stored(whole, config, model, quantization)
+    elif quantization or whole.keys.get("quantization_config"):
+        config.assume("How an encoder's weights are stored is not read: every weight counted in --weights")
     return replace(
         model,
         name=name,

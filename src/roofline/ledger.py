@@ -16,7 +16,8 @@ from roofline.dtypes import STORED
 from roofline.errors import BadValue, shown
 from roofline.fold import fold
 from roofline.model import Model
-from roofline.num import Expr, Num, equal, where
+from roofline.num import Expr, Num, equal, largest_of, where
+from roofline.pairs import positions
 from roofline.parts.base import Pass
 from roofline.parts.moe import Experts
 from roofline.routing import EVEN, Routing
@@ -205,6 +206,8 @@ def predict(
     device = Device.load(device) if isinstance(device, str) else device
     workload = Workload.decode() if workload is None else workload
     _expect(model, Model)
+    _expect(workload, Workload)
+    model = _reading(model, workload)
     precision = Precision(STORED if model.quantised else "bf16") if precision is None else precision
     shard = Shard() if shard is None else shard
     for given, kind in ((device, Device), (workload, Workload), (precision, Precision), (shard, Shard)):
@@ -229,6 +232,27 @@ def predict(
             "nothing. Correct that figure."
         )
     return Ledger(model, device, workload, precision, shard, shares, fused, points, times)
+
+
+def _reading(model: Model, workload: Workload) -> Model:
+    """The model over the sources of a pass; raises BadValue where it has no encoder, or makes no tokens."""
+    if model.unit and any(rows.phase == "decode" or _cached(rows.context) for rows in workload.groups):
+        raise BadValue(
+            f"{model.name} is an encoder: it sees all of its input at once and decodes nothing. Ask for a prefill pass "
+            "with nothing cached before (--phase prefill, --context 0)."
+        )
+    if workload.source is not None:
+        return model.reading(workload.source)
+    if model.encoder is None:
+        return model
+    if model.encoder.fixed:
+        return model.reading(model.encoder.source)
+    first = workload.groups[0]
+    return model.reading(positions(first.new, first.behind))
+
+
+def _cached(context: Num) -> bool:
+    return not isinstance(context, Expr) and largest_of(context) > 0
 
 
 def _check_routing(model: Model, workload: Workload) -> None:

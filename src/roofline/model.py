@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from typing import Any, NamedTuple
 
@@ -13,6 +13,7 @@ from roofline.errors import BadValue
 from roofline.num import Num, exact_div, same
 from roofline.pairs import positions
 from roofline.parts.base import Kernel, Part, Pass
+from roofline.parts.encoder import CrossAttention, Encoder
 from roofline.parts.tower import Tower
 from roofline.shard import Shard
 from roofline.workload import Precision, Rows
@@ -100,7 +101,9 @@ class Model:
     `assumptions` name what the config left open; `max_positions` is what it was trained to [tokens]. `apart` are
     parts that a pass does not go through, as layers that predict further tokens; `uncounted` names what the config
     has beside the text model and these, which is not counted ("vision", "prediction", "audio"). `tower` reads images;
-    it is in a pass only where the pass has some. `stored`: the formats of the parts after the layers.
+    it is in a pass only where the pass has some. `stored`: the formats of the parts after the layers. `encoder` reads
+    the sources that layers attend to across. `unit`: what a row is where each sees every other, as "token" or "patch",
+    so that nothing is decoded; "" where the layers are causal.
     """
 
     name: str
@@ -114,6 +117,8 @@ class Model:
     uncounted: tuple[str, ...] = ()
     tower: Tower | None = None
     stored: tuple[tuple[str, DType], ...] = ()
+    encoder: Encoder | None = None
+    unit: str = ""
 
     @staticmethod
     def load(name: str | PathLike[str] | Mapping[str, Any]) -> Model:
@@ -133,7 +138,9 @@ class Model:
     @property
     def repeats(self) -> tuple[Repeat, ...]:
         """Every part with the number of layers that have it, in the order of a pass."""
+        own = self.encoder.repeats if self.encoder else ()
         return (
+            *(Repeat(*each) for each in own),
             *(Repeat(1, part) for part in self.before),
             *(Repeat(len(block.layers), part) for block in self.blocks for part in block.parts),
             *(Repeat(1, part) for part in self.after),
@@ -147,6 +154,12 @@ class Model:
     @property
     def sites(self) -> Iterator[tuple[int, Part, Mapping[str, DType]]]:
         """The same, each with the formats that its weights are stored in."""
+        yield from ((times, part, {}) for times, part in (self.encoder.repeats if self.encoder else ()))
+        yield from self._decoded
+
+    @property
+    def _decoded(self) -> Iterator[tuple[int, Part, Mapping[str, DType]]]:
+        """The same without the encoder."""
         yield from ((1, part, {}) for part in self.before)
         for block in self.blocks:
             formats = dict(block.stored)
@@ -183,12 +196,29 @@ class Model:
         Raises BadValue for images without a vision tower that is counted.
         """
         rows = self._seen(run) if run.images else []
+        rows += (Counted(*each) for each in (self.encoder.kernels(run) if self.encoder else ()))
         rows += (
             Counted(times, kernel)
-            for times, part, formats in self.sites
+            for times, part, formats in self._decoded
             for kernel in part.kernels(run.storing(formats))
         )
         return rows if len({kernel.name for _, kernel in rows}) == len(rows) else _merged(rows)
+
+    def reading(self, source: Num) -> Model:
+        """The same model over sources of so many positions; raises BadValue for one without an encoder."""
+        if self.encoder is None:
+            raise BadValue(f"{self.name} has no encoder, so that it reads no source. Leave it out.")
+        if self.encoder.fixed and not same(source, self.encoder.source):
+            raise BadValue(
+                f"The encoder of {self.name} always gives {self.encoder.source} positions, whatever the input. "
+                "Leave the source out."
+            )
+
+        def read(part: Part) -> Part:
+            return part.reading(source) if isinstance(part, CrossAttention) else part
+
+        blocks = tuple(block._replace(parts=tuple(read(part) for part in block.parts)) for block in self.blocks)
+        return replace(self, encoder=self.encoder.reading(source), blocks=blocks)
 
     def _seen(self, run: Pass) -> list[Counted]:
         """The kernels of the vision tower."""
@@ -222,7 +252,7 @@ class Model:
     def caches(self) -> list[Cached]:
         """What a sequence caches, by kind of layer, in the order of their first layers."""
         found: dict[str, list[tuple[int, Part]]] = {}
-        for times, part in self.repeats:
+        for times, part, _ in self._decoded:
             sort = getattr(part, "sort", None)
             if sort is not None:
                 found.setdefault(sort, []).append((times, part))

@@ -19,7 +19,7 @@ from roofline.cost import Cost, Work
 from roofline.dtypes import DType, dtype
 from roofline.errors import BadValue, RooflineError, UnknownName, shown
 from roofline.num import Expr, Num, ceil_div, least_of, maximum, minimum, number, power, where
-from roofline.pairs import positions, visible
+from roofline.pairs import around, positions, visible
 
 VECTOR = "fp32-vector"
 Storage = str | DType
@@ -197,6 +197,7 @@ def attention(
     sinks: Num | None = None,
     vectors: Storage = "bf16",
     role: str = "kv",
+    source: Num | None = None,
 ) -> Work:
     """softmax(q·Kᵀ)·V of `sequences`, tiled: flops = 2 · sequences · heads · pairs · (head_dim + value_dim).
 
@@ -204,27 +205,33 @@ def attention(
     `value_dim` wide where that differs. Reads q and the cached K and V once, writes y, appends the new K and V.
     `kv_heads` below `heads` is grouped-query, 1 multi-query attention; `latent`: V is a slice of the cached K.
     A query sees the last `window` positions, or its own `chunk` of them, or one entry for each `stride` of them,
-    or the best `selected` of what it could see (several queries read the fewest that they can share); `sinks`
-    logits are read beside. The softmax is not counted. `appended` False: K and V are those of another layer; `role`
-    "activations": they are no cache at all, and nothing is appended. Raises BadValue for such a limit without
-    `causal`. Source: Dao et al. 2022 (FlashAttention), Ainslie et al. 2023 (GQA), DeepSeek-AI 2024 (V2, latent
-    attention).
+    or the best `selected` of what it could see (several queries read the fewest that they can share); not `causal`,
+    it sees everything, or `window` positions on either side. `sinks` logits are read beside. The softmax is not
+    counted. `appended` False: K and V are those of another layer; `role` "activations": they are no cache at all, and
+    nothing is appended. `source`: K and V are of so many positions of another sequence, an encoder's, all of which
+    every query sees. Raises BadValue for another limit without `causal`.
+    Source: Dao et al. 2022 (FlashAttention), Ainslie et al. 2023 (GQA), DeepSeek-AI 2024 (V2, latent attention).
     """
     tokens = sequences * new
     limits = {"window": window, "chunk": chunk, "stride": stride, "selected": selected}
     given = {name: limit for name, limit in limits.items() if limit is not None}
-    if causal:
+    if source is not None:
+        pairs, seen = new * source, source
+    elif causal:
         pairs, seen = visible(new, context, window, chunk, stride, selected)
     elif not given:
         pairs, seen = new * (context + new), context + new
+    elif tuple(given) == ("window",):
+        pairs, seen = around(new, given["window"]), new
     else:
-        raise BadValue(f"A {min(given)} needs causal attention; others are not counted yet. Possible: causal=True.")
+        limit = min(given, key=lambda each: each == "window")
+        raise BadValue(f"A {limit} needs causal attention; others are not counted yet. Possible: causal=True.")
     cache, a = dtype(kv), dtype(activations)
     both = 2 * head_dim if value_dim is None else head_dim + value_dim  # the widths of a pair's two products
     read = _stored(cache, sequences * seen * kv_heads, head_dim, value_dim, latent)
     moved = _stored(a, tokens * heads, head_dim, value_dim)
     if role == "kv":
-        fresh = tokens * kv_heads if appended else 0
+        fresh = tokens * kv_heads if appended and source is None else 0
         memory = {"kv": read, "activations": moved + _stored(cache, fresh, head_dim, value_dim, latent)}
     else:
         memory = {role: moved + read}
@@ -239,6 +246,7 @@ def attention(
         "head_dim": head_dim,
         **({} if value_dim is None else {"value_dim": value_dim}),
         **given,
+        **({} if source is None else {"source": source}),
     }
     return Work("attention", dims, Cost({compute: 2 * sequences * heads * both * pairs}, memory))
 
@@ -410,18 +418,21 @@ def conv(
     weights: Storage = "bf16",
     activations: Storage = "bf16",
     compute: str = "bf16",
+    biases: Num | None = None,
+    bias: Storage = "bf16",
 ) -> Work:
     """Convolution of x[images, channels, inputs] with W[filters, depth, taps]: flops = 2 · images · outputs · W.
 
     y is [images, filters, outputs]; `inputs` and `outputs` count positions (pixels, voxels), `taps` those of one
     filter, `depth` the channels that it reads (of one group). Direct, as an implicit GEMM: transforms that need fewer
-    FLOPs (Winograd, FFT) may beat it. Reads x as far as a filter touches it, and W, writes y; a gradient moves the
-    same three tensors and counts the same FLOPs. Source: Chetlur et al. 2014 (cuDNN).
+    FLOPs (Winograd, FFT) may beat it. Reads x as far as a filter touches it, W and `biases`, writes y; a gradient
+    moves the same three tensors and counts the same FLOPs. Source: Chetlur et al. 2014 (cuDNN).
     """
     a = dtype(activations)
     touched = minimum(inputs, outputs * taps)
+    stored = dtype(weights).matrix(filters, depth * taps)
     memory = {
-        "weights": dtype(weights).matrix(filters, depth * taps),
+        "weights": stored if biases is None else stored + dtype(bias).of(biases),
         "activations": a.of(images * channels * touched) + a.of(images * filters * outputs),
     }
     dims = {"images": images, "channels": channels, "filters": filters, "depth": depth}

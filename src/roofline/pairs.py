@@ -32,6 +32,12 @@ def positions(new: Num, context: Num, window: Num | None = None) -> Num:
     return held if window is None else minimum(held, window + new - 1)
 
 
+def around(new: Num, window: Num) -> Num:
+    """Pairs where each of `new` positions sees itself and `window` positions on either side, as far as there are."""
+    reach = minimum(window, maximum(new - 1, 0))
+    return new + 2 * new * reach - reach * (reach + 1)
+
+
 def chunked(new: Num, context: Num, chunk: Num) -> tuple[Num, Num]:
     """Pairs, and positions read, where a query sees its own chunk of positions up to itself.
 

@@ -60,12 +60,15 @@ class Workload:
 
     Decode and prefill are the same thing with other numbers; build one with `decode`, `prefill` or
     `mixed`. Sizes may be ints or NumPy arrays. `spread` says how tokens spread over experts, where the model has
-    them; `images` are those that its vision tower reads (None: text alone). Raises BadValue for sizes that cannot be.
+    them; `images` are those that its vision tower reads (None: text alone); `source` is how many positions of each
+    sequence its encoder gives (None: as many as the decoder's, or as it always has). Raises BadValue for sizes that
+    cannot be.
     """
 
     groups: tuple[Rows, ...]
     spread: Spread = EVEN
     images: Images | None = None
+    source: Num | None = None
 
     def __post_init__(self) -> None:
         if not self.groups:
@@ -86,11 +89,16 @@ class Workload:
     @classmethod
     def mixed(cls, decode: Workload, prefill: Workload) -> Workload:
         """A pass with chunked prefill: the rows of both."""
-        return cls((*decode.groups, *prefill.groups), decode.spread, prefill.images or decode.images)
+        groups, images = (*decode.groups, *prefill.groups), prefill.images or decode.images
+        return cls(groups, decode.spread, images, decode.source if prefill.source is None else prefill.source)
 
     def seeing(self, images: Num, tokens: Num) -> Workload:
         """The same pass with so many images read by the vision tower, each `tokens` of the text model's new ones."""
         return replace(self, images=Images(size("images", images, 1), size("image_tokens", tokens, 1)))
+
+    def reading(self, source: Num) -> Workload:
+        """The same pass with an encoder's source of so many positions a sequence."""
+        return replace(self, source=size("source", source, 1))
 
     def routed(self, *, touched: Num | None = None, skew: float = 0.0) -> Workload:
         """The same pass with so many experts touched a layer, or with tokens that choose experts by a power law."""
@@ -122,7 +130,7 @@ class Workload:
             first.context if context is None else context,
             all_logits=first.all_logits,
         )
-        return Workload((changed, *self.groups[1:]), self.spread, self.images)
+        return Workload((changed, *self.groups[1:]), self.spread, self.images, self.source)
 
 
 def _sum(values: Iterator[Num]) -> Num:

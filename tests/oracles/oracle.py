@@ -14,7 +14,22 @@ import transformers
 from torch.utils.flop_counter import FlopCounterMode
 
 transformers.logging.set_verbosity_error()
-SEQUENCES, NEW = 2, 7
+SEQUENCES, NEW, SOURCE = 2, 7, 5
+
+
+_TASKS = {
+    "Seq2SeqLM": {
+        *("t5", "mt5", "umt5", "bart", "mvp", "plbart", "blenderbot-small", "mbart", "blenderbot", "pegasus"),
+        *("marian", "m2m_100"),
+    },
+    "SpeechSeq2Seq": {"whisper"},
+    "MaskedLM": {
+        *("bert", "roberta", "xlm-roberta", "camembert", "data2vec-text", "electra", "distilbert", "ernie"),
+        *("megatron-bert", "roberta-prelayernorm", "xlm-roberta-xl", "modernbert", "eurobert", "albert"),
+    },
+    "ImageClassification": {"vit"},
+    "Vision": {"deit", "clip_vision_model", "siglip_vision_model", "siglip2_vision_model"},
+}
 
 
 class Counted(NamedTuple):
@@ -34,9 +49,19 @@ def build(keys: dict[str, Any]) -> Any:
         config = transformers.AutoConfig.for_model(
             kind, **{key: each for key, each in keys.items() if key != "model_type"}
         )
-        auto = transformers.AutoModelForCausalLM
+        auto = transformers.AutoModel
+        if task(kind) != "Vision":
+            auto = getattr(transformers, f"AutoModelFor{task(kind)}")
         with torch.device("meta"):
             return auto.from_config(config, attn_implementation="eager").eval()
+
+
+def task(model_type: str) -> str:
+    """What transformers has a class for that builds the whole model: of tokens after tokens unless it is another's."""
+    for name, known in _TASKS.items():
+        if model_type in known:
+            return name
+    return "CausalLM"
 
 
 def parameters(model: Any) -> tuple[int, int, int]:
@@ -45,7 +70,8 @@ def parameters(model: Any) -> tuple[int, int, int]:
     for name, each in model.named_parameters():
         total += each.numel()
         experts += each.numel() if ".experts." in name and "shared" not in name else 0
-    return total, model.get_input_embeddings().weight.numel(), experts
+    table = model.get_input_embeddings()
+    return total, table.weight.numel() if isinstance(table, torch.nn.Embedding) else 0, experts
 
 
 def flops(model: Any) -> int | None:
@@ -56,7 +82,14 @@ def flops(model: Any) -> int | None:
     """
     if hasattr(model, "set_experts_implementation"):
         model.set_experts_implementation("batched_mm")
+    if task(model.config.model_type) != "CausalLM":
+        tokens = torch.zeros(SEQUENCES, NEW, dtype=torch.long)
+        model = type(model)._from_config(model.config, attn_implementation="eager").eval()
+        with FlopCounterMode(display=False) as counter, torch.no_grad():
+            model(**_inputs(model.config, tokens))
+        return counter.get_total_flops()
     tokens = torch.zeros(SEQUENCES, NEW, dtype=torch.long, device="meta")
+    last: Exception | None = None
     masks = (torch.zeros(SEQUENCES, 1, NEW, NEW, device="meta"), torch.ones(SEQUENCES, NEW, device="meta"), None)
     for mask in masks:
         try:
@@ -69,6 +102,26 @@ def flops(model: Any) -> int | None:
     if os.environ.get("ORACLE_DEBUG"):
         print(type(model).__name__, str(last)[:300])
     return None
+
+
+def _inputs(config: Any, tokens: Any) -> dict[str, Any]:
+    """What a model that is no decoder alone reads."""
+    kind = task(config.model_type)
+    if kind == "MaskedLM":
+        return {"input_ids": tokens}
+    if config.model_type == "siglip2_vision_model":
+        patches, width = config.num_patches, config.num_channels * config.patch_size**2
+        square = torch.full((SEQUENCES, 2), round(patches**0.5))
+        rows = torch.zeros(SEQUENCES, patches, width)
+        return {"pixel_values": rows, "pixel_attention_mask": torch.ones(SEQUENCES, patches), "spatial_shapes": square}
+    if kind in ("ImageClassification", "Vision"):
+        shape = (SEQUENCES, config.num_channels, config.image_size, config.image_size)
+        return {"pixel_values": torch.zeros(*shape)}
+    if kind == "SpeechSeq2Seq":
+        frames = torch.zeros(SEQUENCES, config.num_mel_bins, 2 * config.max_source_positions)
+        return {"input_features": frames, "decoder_input_ids": tokens, "use_cache": False}
+    source = torch.zeros(SEQUENCES, SOURCE, dtype=torch.long)
+    return {"input_ids": source, "decoder_input_ids": tokens, "use_cache": False}
 
 
 def count(keys: dict[str, Any]) -> Counted:

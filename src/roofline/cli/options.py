@@ -123,6 +123,8 @@ class Setting:
         Images that the vision tower reads in the pass; none: text alone.
     image_tokens
         Tokens that the text model sees of each image, among the new ones.
+    source
+        Of an encoder-decoder: positions of each sequence that the encoder reads; as many as the decoder has.
     weights
         Format of every weight matrix, as bf16, fp8, int4, int4-g128, mxfp4, nvfp4; stored: each as the
         checkpoint's file says, which is the default where it says so, else bf16.
@@ -158,6 +160,7 @@ class Setting:
     prefill_context: Annotated[Context | None, _ROWS] = None
     images: Annotated[Sequences | None, _ROWS] = None
     image_tokens: Annotated[Tokens | None, _ROWS] = None
+    source: Annotated[Tokens | None, _ROWS] = None
     weights: Annotated[str | None, _FORMATS] = None
     kv: Annotated[str, _FORMATS] = "bf16"
     activations: Annotated[str, _FORMATS] = "bf16"
@@ -217,6 +220,8 @@ class Setting:
         rows = self._rows.routed(touched=self.experts_touched, skew=self.expert_skew)
         if (self.images is None) is not (self.image_tokens is None):
             raise BadValue("--images and --image-tokens go together: how many images, and how many tokens each is.")
+        if self.source is not None:
+            rows = rows.reading(self.source)
         return rows if self.images is None else rows.seeing(self.images, cast(int, self.image_tokens))
 
     @property

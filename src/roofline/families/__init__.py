@@ -109,6 +109,7 @@ _FOREIGN = (
     *("no_rope_layers", "attn_layer_period", "cross_attention_layers", "multi_query", "attn_config", "ffn_config"),
     *("num_kv_shared_layers", "hidden_size_per_layer_input", "compress_ratios", "hc_mult", "o_lora_rank"),
 )
+_SEEING_ALL = ("ForMaskedLM", "ForImageClassification", "EncoderModel")
 _GATED = ("silu", "swish", "swiglu")
 _SIZES = ("hidden", "layers", "heads", "vocab")
 
@@ -168,5 +169,8 @@ def _strange(config: Config) -> str:
     window = config.find("window") is not None and config.flag("use_sliding_window", True)
     if window and config.keys.get("layer_types") is None:
         return "a sliding_window without layer_types"
+    named = str(config.keys.get("architectures"))
+    if any(each in named for each in _SEEING_ALL):
+        return f"the class {shown(named, 60)}, whose tokens see each other,"
     act = config.keys.get("hidden_act")
     return "" if act is None or act in _GATED else f"hidden_act {shown(act, 20)}"

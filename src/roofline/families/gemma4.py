@@ -14,7 +14,7 @@ from roofline.structure.pattern import Kind, kinds
 from roofline.structure.traits import Traits
 
 
-@family("gemma4_text")
+@family("gemma4_text", "gemma4_unified_text")
 def gemma4(config: Config) -> Model:
     """Gemma 4: the last layers may share an earlier one's cache; E2B and E4B have inputs of each layer's own."""
     bias = config.flag("attention_bias", False)

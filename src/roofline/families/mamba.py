@@ -22,9 +22,9 @@ _LISTS = ("layers_block_type", "layer_types")
 _KEYS = ("mamba_d_state", "mamba_expand", "mamba_n_heads", "state_size", "conv_kernel", "attn_layer_indices")
 
 
-@family("mamba", reads=_KEYS)
+@family("mamba", "falcon_mamba", reads=_KEYS)
 def mamba(config: Config) -> Model:
-    """Mamba 1: nothing but recurrent layers, whose every channel has a state of its own."""
+    """Mamba 1, Falcon Mamba: nothing but recurrent layers, whose every channel has a state of its own."""
     return _alone(config, tied=True)
 
 
@@ -96,8 +96,9 @@ def _every(config: Config, name: str, layers: int) -> list[bool]:
     return [index % period == offset for index in range(layers)]
 
 
-def _sizes(config: Config, hidden: Axis) -> Mamba2:
-    wide = config.integer("mamba_expand", "how wide the recurrent layers are", 2) * hidden.size
+def _sizes(config: Config, hidden: Axis, wide: int | None = None) -> Mamba2:
+    if wide is None:
+        wide = config.integer("mamba_expand", "how wide the recurrent layers are", 2) * hidden.size
     heads = config.integer("mamba_n_heads", "the heads of the recurrent layers")
     head_dim = wide // heads
     if config.keys.get("mamba_d_head") not in (None, "auto"):
@@ -133,6 +134,26 @@ def bamba(config: Config) -> Model:
 
 def _dense(config: Config, layers: int, traits: Traits) -> list[Kind]:
     return [Kind(name, Limits(), True, False) for name in _named(config, layers)]
+
+
+@family("falcon_h1", reads=_KEYS)
+def falcon_h1(config: Config) -> Model:
+    """Falcon-H1: attention and Mamba 2 side by side in every layer."""
+    bias = config.flag("attention_bias", False)
+    traits = Traits(qkv_bias=bias, out_bias=bias, mlp_bias=config.flag("mlp_bias", False))
+    return decoder(config, traits, layer=_beside)
+
+
+def _beside(config: Config, traits: Traits, hidden: Axis, kind: Kind) -> tuple[Part, ...]:
+    wide = config.integer("mamba_d_ssm", "how wide the recurrent layers are", 0, least=0)
+    sizes = replace(
+        _sizes(config, hidden, wide or None),
+        normed=config.flag("mamba_rms_norm", False),
+        out_bias=config.flag("projectors_bias", False),
+    )
+    own, attention = mamba2(config, hidden, sizes), blocks.attention(config, traits, hidden, kind)
+    feed = blocks.mlp(config, traits, hidden)
+    return Norm("input_norm", hidden, 1), own, attention, Norm("mlp_norm", hidden, 2), feed
 
 
 @family("granitemoehybrid", reads=_KEYS)

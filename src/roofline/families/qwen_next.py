@@ -9,7 +9,7 @@ from roofline.parts.attention import HeadNorm
 from roofline.parts.base import Part
 from roofline.shard import Axis
 from roofline.structure import blocks
-from roofline.structure.decoder import decoder
+from roofline.structure.decoder import around, decoder
 from roofline.structure.pattern import RECURRENT, Kind
 from roofline.structure.recurrent import DELTA_KEYS, gated_delta
 from roofline.structure.traits import Traits
@@ -27,6 +27,23 @@ def qwen3_next(config: Config) -> Model:
     """Qwen 3 Next and 3.5 with experts, a gated one of them shared."""
     config.note_absent("kv_heads", NO_KV_HEADS)
     return decoder(config, replace(_traits(config), experts=True, shared_gate=True), mixer=_mixer)
+
+
+@family("olmo_hybrid", reads=DELTA_KEYS)
+def olmo_hybrid(config: Config) -> Model:
+    """OLMo Hybrid: norms before the blocks of recurrent layers, behind those of the others, as OLMo 2 has."""
+    bias = config.flag("attention_bias", False)
+    turned = config.section("rope_parameters").keys.get("rope_theta") is not None
+    traits = Traits(qkv_bias=bias, out_bias=bias, head_norm=HeadNorm(whole=True), recurrent_every=4)
+    return decoder(config, replace(traits, rotary_dim=None if turned else 0, windowed=False), layer=_olmo)
+
+
+def _olmo(config: Config, traits: Traits, hidden: Axis, kind: Kind) -> tuple[Part, ...]:
+    feed = blocks.mlp(config, traits, hidden)
+    if kind.name == RECURRENT:
+        return around(hidden, gated_delta(config, hidden, apart=True), feed, traits)
+    behind = replace(traits, pre_norm=False, post_norm=True)
+    return around(hidden, blocks.attention(config, traits, hidden, kind), feed, behind)
 
 
 def _traits(config: Config) -> Traits:

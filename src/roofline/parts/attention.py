@@ -93,11 +93,13 @@ class HeadNorm:
 class Attention:
     """softmax(q·Kᵀ)·V between a QKV and an output projection.
 
-    `heads` and `kv_heads` are axes of head_dim elements a head, `value_dim` of V where that differs; `rotary_dim`
+    `heads` and `kv_heads` are axes of head_dim elements a head, `value_dim` of V where that differs; `k_bias`
+    False: where q and v have biases, k has none; `rotary_dim`
     elements of each head are rotated (0: no rotary embedding). `gate` multiplies the output: "element" by as many
     numbers, "head" by one a head. `sinks`: a learned logit a head. `tied_values`: V is the product of K's matrix.
     `shares_cache`: K and V are those of an earlier layer. Not `causal`: every row sees every other, and nothing is
-    cached.
+    cached. `relative` buckets of learned shifts a head that scores get by distance. `out`: the width that it gives
+    where that is not the width that it reads.
     """
 
     hidden: Axis
@@ -111,10 +113,13 @@ class Attention:
     value_dim: int | None = None
     gate: str = ""
     gate_bias: bool = False
+    k_bias: bool = True
     sinks: bool = False
     tied_values: bool = False
     shares_cache: bool = False
     causal: bool = True
+    relative: int = 0
+    out: Axis | None = None
     label: str = "attention"
 
     @property
@@ -126,7 +131,7 @@ class Attention:
         """The matrices of the QKV GEMM, that of a gate among them."""
         found = [Weight("q_proj", self.heads, self.hidden, self.qkv_bias)]
         if not self.shares_cache:
-            found.append(Weight("k_proj", self.kv_heads, self.hidden, self.qkv_bias))
+            found.append(Weight("k_proj", self.kv_heads, self.hidden, self.qkv_bias and self.k_bias))
             if not self.tied_values:
                 found.append(Weight("v_proj", self._values(self.kv_heads), self.hidden, self.qkv_bias))
         if self.gate:
@@ -140,7 +145,7 @@ class Attention:
 
     def output(self) -> Weight:
         """The matrix back to the residual stream."""
-        return Weight("o_proj", self.hidden, self._values(self.heads), self.out_bias)
+        return Weight("o_proj", self.out or self.hidden, self._values(self.heads), self.out_bias)
 
     def norms(self) -> tuple[Weight, ...]:
         """The parameters of the norm of q and k."""
@@ -157,8 +162,9 @@ class Attention:
 
     def weights(self) -> tuple[Weight, ...]:
         """Q, K, V and output projections, the parameters of the QK norm, sinks."""
-        sinks = (Weight("sinks", Axis("heads", self.heads.size), kind="vector"),) if self.sinks else ()
-        return (*self.projections(), self.output(), *self.norms(), *sinks)
+        learned = (("sinks", int(self.sinks)), ("relative_shifts", self.relative))
+        vectors = (Weight(name, Axis("heads", self.heads.size, n), kind="vector") for name, n in learned if n)
+        return (*self.projections(), self.output(), *self.norms(), *vectors)
 
     def kernels(self, run: Pass) -> Iterable[Kernel]:
         """QKV projection, QK norm with RoPE, attention for each group of rows, output projection."""
@@ -181,7 +187,7 @@ class Attention:
         options = {
             "value_dim": self.value_dim,
             "appended": not self.shares_cache,
-            "sinks": heads if self.sinks else None,
+            "sinks": heads * (int(self.sinks) + self.relative) or None,
             **({} if self.causal else {"causal": False, "role": "activations"}),
         }
         rows += attend(run, self.label, self.heads, self.kv_heads, self.limits, **options)
@@ -193,7 +199,7 @@ class Attention:
 
     def cache_bytes(self, held: Num, kv: DType, shard: Shard) -> Num:
         """K and V of every position kept: all of them, or those inside the window or chunk."""
-        if self.shares_cache:
+        if self.shares_cache or not self.causal:
             return 0
         rows = shard.units(self.kv_heads) * self.limits.kept(held)
         if self.value_dim is None:

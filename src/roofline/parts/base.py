@@ -108,6 +108,16 @@ class Pass:
         group = Rows("prefill", self.images.number, rows * self.images.tokens, 0, False)
         return Pass(Workload((group,)), self.precision, self.shard, self.link)
 
+    def over_source(self, rows: Num) -> Pass:
+        """The same pass over the sources of its prefill rows, each of so many rows; it may have none."""
+        groups = tuple(
+            Rows("prefill", each.sequences, rows, 0, False) for each in self.groups if each.phase == "prefill"
+        )
+        other = copy(self)
+        other.groups, other.images = groups, None
+        other.tokens = sum(each.tokens for each in groups)
+        return other
+
     def gemm(
         self, name: str, part: str, rows: Num, weights: tuple[Weight, ...], output: str = "activations"
     ) -> list[Kernel]:

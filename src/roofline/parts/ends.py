@@ -7,25 +7,30 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from roofline import ops
+from roofline.num import maximum
 from roofline.parts.base import Kernel, Pass, Stateless, Weight
 from roofline.shard import Axis
 
 
 @dataclass(frozen=True, slots=True)
 class Embedding(Stateless):
-    """Token embedding, with `positions` learned ones where there are any: rows looked up, not streamed."""
+    """Token embedding, with `positions` learned ones where there are any: rows looked up, not streamed.
+
+    `shared`: the table of tokens is another's, and stored there.
+    """
 
     vocab: Axis
     width: Axis
     positions: int = 0
+    shared: bool = False
     label: str = "embedding"
 
     def weights(self) -> tuple[Weight, ...]:
         """The table of tokens, and that of positions."""
-        tokens = Weight("embed_tokens", self.vocab, self.width, kind="table")
+        tokens = () if self.shared else (Weight("embed_tokens", self.vocab, self.width, kind="table"),)
         if not self.positions:
-            return (tokens,)
-        return (tokens, Weight("embed_positions", Axis("positions", self.positions), self.width, kind="positions"))
+            return tokens
+        return (*tokens, Weight("embed_positions", Axis("positions", self.positions), self.width, kind="positions"))
 
     def kernels(self, run: Pass) -> Iterable[Kernel]:
         """One look-up of the rows of the pass."""
@@ -46,15 +51,16 @@ class Embedding(Stateless):
 
 @dataclass(frozen=True, slots=True)
 class Positions(Stateless):
-    """Learned positions added to the stream by themselves, where a projection stands before them."""
+    """Learned positions, or kinds of tokens, added to the stream by themselves."""
 
     rows: int
     width: Axis
     label: str = "embedding"
+    name: str = "embed_positions"
 
     def weights(self) -> tuple[Weight, ...]:
         """The table of positions."""
-        return (Weight("embed_positions", Axis("positions", self.rows), self.width, kind="positions"),)
+        return (Weight(self.name, Axis("positions", self.rows), self.width, kind="positions"),)
 
     def kernels(self, run: Pass) -> Iterable[Kernel]:
         """One look-up, added to the stream."""
@@ -66,7 +72,7 @@ class Positions(Stateless):
             weights=run.weights,
             activations=run.activations,
         )
-        return (Kernel("embed_positions", self.label, work),)
+        return (Kernel(self.name, self.label, work),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,13 +129,15 @@ class Projection(Stateless):
 class Head(Stateless):
     """The output head: a GEMM over the rows whose logits are wanted.
 
-    `tied` to the embedding: the matrix is stored there, and streamed here all the same.
+    `tied` to the embedding: the matrix is stored there, and streamed here all the same. `every` row has its logits,
+    whatever the pass asks for, as where masked tokens are found.
     """
 
     vocab: Axis
     width: Axis
     tied: bool
     bias: bool = False
+    every: bool = False
     label: str = "head"
 
     def matrix(self) -> Weight:
@@ -144,8 +152,126 @@ class Head(Stateless):
 
     def kernels(self, run: Pass) -> Iterable[Kernel]:
         """One GEMM; over a split vocabulary an all-gather of the logits."""
-        rows = run.gemm("lm_head", self.label, run.logits, (self.matrix(),), output="output")
-        return (*rows, *run.gathered(self.vocab, self.label, run.logits))
+        count = run.tokens if self.every else run.logits
+        rows = run.gemm("lm_head", self.label, count, (self.matrix(),), output="output")
+        return (*rows, *run.gathered(self.vocab, self.label, count))
+
+
+@dataclass(frozen=True, slots=True)
+class Pooled(Stateless):
+    """A matrix on one row of each sequence, as of the first token, from which an encoder's answer is made."""
+
+    name: str
+    out: Axis
+    inp: Axis
+    bias: bool = True
+    act: bool = False
+    label: str = "head"
+
+    def weights(self) -> tuple[Weight, ...]:
+        """The one matrix."""
+        return (Weight(self.name, self.out, self.inp, self.bias),)
+
+    def kernels(self, run: Pass) -> Iterable[Kernel]:
+        """One GEMM over a row a sequence, and an activation behind it where there is one."""
+        sequences = sum(group.sequences for group in run.groups)
+        rows = run.gemm(self.name, self.label, sequences, self.weights(), output="output")
+        if not self.act:
+            return rows
+        work = ops.activation(m=sequences, width=self.out.elements, gates=0, activations=run.activations)
+        return [*rows, Kernel(f"{self.name}_act", self.label, work)]
+
+
+@dataclass(frozen=True, slots=True)
+class Patches(Stateless):
+    """The matrix that makes rows out of patches of an image; `further` rows of each image are made of none."""
+
+    name: str
+    out: Axis
+    inp: Axis
+    bias: bool = True
+    further: int = 0
+    label: str = "embedding"
+
+    def weights(self) -> tuple[Weight, ...]:
+        """The one matrix."""
+        return (Weight(self.name, self.out, self.inp, self.bias),)
+
+    def kernels(self, run: Pass) -> Iterable[Kernel]:
+        """One GEMM over the patches."""
+        rows = sum(group.sequences * maximum(group.new - self.further, 0) for group in run.groups)
+        return run.gemm(self.name, self.label, rows, self.weights())
+
+
+@dataclass(frozen=True, slots=True)
+class Stored(Stateless):
+    """A stored vector that a few rows are made of, as a class token's; its bytes moved are not counted."""
+
+    name: str
+    width: Axis
+    label: str = "embedding"
+
+    def weights(self) -> tuple[Weight, ...]:
+        """The vector."""
+        return (Weight(self.name, self.width, kind="vector"),)
+
+    def kernels(self, run: Pass) -> Iterable[Kernel]:
+        """None."""
+        return ()
+
+
+@dataclass(frozen=True, slots=True)
+class Activation(Stateless):
+    """An activation by itself, as behind a projection or a convolution."""
+
+    name: str
+    width: Axis
+    label: str = "projection"
+
+    def weights(self) -> tuple[Weight, ...]:
+        """None."""
+        return ()
+
+    def kernels(self, run: Pass) -> Iterable[Kernel]:
+        """One kernel over the rows of the pass."""
+        work = ops.activation(m=run.tokens, width=self.width.elements, gates=0, activations=run.activations)
+        return (Kernel(self.name, self.label, work),)
+
+
+@dataclass(frozen=True, slots=True)
+class Conv(Stateless):
+    """A convolution of `taps` over the rows of each sequence, `stride` rows of its input for each that it gives."""
+
+    name: str
+    out: Axis
+    inp: Axis
+    taps: int
+    stride: int = 1
+    bias: bool = True
+    label: str = "projection"
+
+    def weights(self) -> tuple[Weight, ...]:
+        """A filter of every channel and tap for each channel that it gives."""
+        return (Weight(self.name, self.out, Axis(self.inp.name, self.inp.size, self.taps), self.bias),)
+
+    def kernels(self, run: Pass) -> Iterable[Kernel]:
+        """One convolution for each group of rows."""
+        for group in run.groups:
+            work = ops.conv(
+                images=group.sequences,
+                channels=self.inp.size,
+                filters=self.out.elements,
+                depth=self.inp.size,
+                inputs=self.stride * group.new,
+                outputs=group.new,
+                taps=self.taps,
+                biases=self.out.elements if self.bias else None,
+                bias=run.vectors,
+                weights=run.weights,
+                activations=run.activations,
+                compute=run.precision.compute,
+            )
+            yield Kernel(self.name, self.label, work)
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,8 +23,9 @@ class Recurrent:
     are the GEMMs over the stream, `channels` those of their outputs that a convolution of `kernel` tokens goes over,
     `inner` the GEMMs behind it. `vectors` are parameters that the scan reads; `norm` the span of the norm's scale
     (None: no norm). `chunk` tokens are scanned at once (None: one after another), `delta` with the delta rule.
-    `gates` numbers a token and head beside q, k and v. The state is kept in `state`, the last columns before the
-    convolution in `kept`.
+    `gates` numbers a token and head beside q, k and v. `shifted` more columns of the stream are kept, as where a token
+    is mixed with the one before it. No `channels`: no convolution. The state is kept in `state`, the last columns
+    before the convolution in `kept`.
     """
 
     hidden: Axis
@@ -44,6 +45,7 @@ class Recurrent:
     gates: int = 1
     state: str = "fp32"
     kept: str = "bf16"
+    shifted: int = 0
     label: str = "recurrent"
 
     @property
@@ -80,6 +82,8 @@ class Recurrent:
 
     def _convolved(self, run: Pass) -> list[Kernel]:
         channels = sum(run.shard.elements(axis) for axis in self.channels)
+        if not channels:
+            return []
         return [
             Kernel(
                 named(run, "short_conv", group.phase),
@@ -147,5 +151,5 @@ class Recurrent:
     def cache_bytes(self, held: Num, kv: DType, shard: Shard) -> Num:
         """The state and the columns that the convolution needs again, whatever the positions held."""
         state = dtype(self.state).of(shard.units(self.heads) * self.groups.unit * self.heads.unit)
-        columns = sum(shard.elements(axis) for axis in self.channels)
-        return state + dtype(self.kept).of((self.kernel - 1) * columns)
+        columns = sum(shard.elements(axis) for axis in self.channels) * (self.kernel - 1)
+        return state + dtype(self.kept).of(columns + self.shifted * self.hidden.elements)

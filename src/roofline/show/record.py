@@ -195,6 +195,7 @@ def _workload(ledger: Ledger) -> WorkloadRecord:
         fused=ledger.fused,
         experts_touched=cast("float | None", ledger.workload.spread.touched),
         expert_skew=ledger.workload.spread.skew,
+        source=None if ledger.model.encoder is None else cast(int, ledger.model.encoder.source),
     )
 
 

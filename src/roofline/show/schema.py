@@ -56,6 +56,7 @@ class WorkloadRecord(msgspec.Struct):
     fused: bool
     experts_touched: float | None
     expert_skew: float
+    source: int | None
 
 
 class EfficiencyRecord(msgspec.Struct):

@@ -10,7 +10,7 @@ from roofline.parts.base import Part
 from roofline.parts.ends import Embedding, Head, Norm, Positions, Projection
 from roofline.shard import Axis
 from roofline.structure import blocks
-from roofline.structure.pattern import Kind, kinds
+from roofline.structure.pattern import Kind, kinds, with_own_keys
 from roofline.structure.traits import Traits
 
 MOST_LAYERS = 10_000
@@ -59,11 +59,13 @@ def decoder(
     after.append(Head(vocab, inner, tied, traits.head_bias))
 
     def of_kind(kind: Kind) -> tuple[Part, ...]:
+        own = config.having({**config.keys, **dict(kind.own)}) if kind.own else config
         if layer is not None:
-            return layer(config, traits, hidden, kind)
-        return around(hidden, mixer(config, traits, hidden, kind), feed(config, traits, hidden, kind), traits)
+            return layer(own, traits, hidden, kind)
+        return around(hidden, mixer(own, traits, hidden, kind), feed(own, traits, hidden, kind), traits)
 
-    return Model("", tuple(before), blocks_of(pattern(config, layers, traits), of_kind), tuple(after), positions)
+    found = with_own_keys(config, pattern(config, layers, traits))
+    return Model("", tuple(before), blocks_of(found, of_kind), tuple(after), positions)
 
 
 def blocks_of(found: list[Kind], of_kind: Callable[[Kind], tuple[Part, ...]]) -> tuple[Block, ...]:

@@ -20,9 +20,10 @@ def _attention(config: Config, traits: Traits, hidden: Axis, kind: Kind) -> Atte
     found = replace(blocks.attention(config, traits, hidden, kind), shares_cache=kind.shared)
     if kind.name != FULL:
         return found
-    tied = config.flag("attention_k_eq_v", False)
-    width = config.integer("global_head_dim", "the width of a head that sees everything", found.heads.unit)
-    fewer = config.count("num_global_key_value_heads") if tied else None
+    tied, own = config.flag("attention_k_eq_v", False), dict(kind.own)
+    # What the layer itself has comes first; the class has 512 where nothing says it.
+    width = own.get("head_dim") or config.integer("global_head_dim", "the width of a head that sees everything", 512)
+    fewer = config.count("num_global_key_value_heads") if tied and "num_key_value_heads" not in own else None
     kv_heads = replace(found.kv_heads, size=fewer or found.kv_heads.size, unit=width)
     turned = int(width * config.section("rope_parameters").section(FULL).share("partial_rotary_factor", 1.0))
     return replace(

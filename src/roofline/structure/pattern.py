@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import NamedTuple, cast
 
 from roofline.config import Config
@@ -18,7 +19,8 @@ _SPARSE, _DENSE = ("sparse", "moe", "hash_moe"), ("dense",)
 class Kind(NamedTuple):
     """One kind of layer: its attention's name and limits, whether q and k are rotated, whether it has experts.
 
-    `stride`: positions that become one cached entry, 0 where none do; `shared`: K and V are an earlier layer's.
+    `stride`: positions that become one cached entry, 0 where none do; `shared`: K and V are an earlier layer's;
+    `own`: keys that these layers have instead of the file's.
     """
 
     name: str
@@ -27,6 +29,7 @@ class Kind(NamedTuple):
     sparse: bool
     stride: int = 0
     shared: bool = False
+    own: tuple[tuple[str, int | bool], ...] = ()
 
 
 def kinds(config: Config, layers: int, traits: Traits) -> list[Kind]:
@@ -38,6 +41,33 @@ def kinds(config: Config, layers: int, traits: Traits) -> list[Kind]:
     return [
         Kind(name, limits[name], turned, routed) for name, turned, routed in zip(names, rotated, sparse, strict=True)
     ]
+
+
+# Keys that a layer may have of its own; others decide what is read before the layers are built.
+_OWN = (
+    *("head_dim", "num_key_value_heads", "num_attention_heads", "intermediate_size", "moe_intermediate_size"),
+    *("num_experts", "num_local_experts", "n_routed_experts", "num_experts_per_tok", "attention_k_eq_v"),
+)
+
+
+def with_own_keys(config: Config, found: list[Kind]) -> list[Kind]:
+    """The kinds with what `per_layer_config` says of single layers; raises ConfigError for what is not counted."""
+    given = config.section("per_layer_config").keys
+    for name, keys in given.items():
+        index = int(name) if re.fullmatch(r"\d{1,6}", name) else len(found)
+        if index >= len(found) or not isinstance(keys, Mapping):
+            raise config.fail(
+                f"per_layer_config names {shown(name, 20)}. Possible: an object for a layer from 0 to {len(found) - 1}."
+            )
+        own = cast("Mapping[str, object]", keys)
+        for key, value in own.items():
+            if key not in _OWN or not isinstance(value, int):
+                raise config.fail(
+                    f"per_layer_config has {shown(key, 40)} {shown(value, 40)} for layer {index}, which is not counted. "
+                    f"Possible: numbers for {', '.join(_OWN)}."
+                )
+        found[index] = found[index]._replace(own=tuple(sorted(cast("Mapping[str, int]", keys).items())))
+    return found
 
 
 def _limits(config: Config, name: str) -> Limits:

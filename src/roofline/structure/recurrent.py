@@ -31,8 +31,11 @@ def state_format(config: Config, *keys: str) -> str:
     return "fp32"
 
 
-def gated_delta(config: Config, hidden: Axis) -> Recurrent:
-    """A gated delta network: q and k of the key heads, v and z of the value heads, two numbers a value head."""
+def gated_delta(config: Config, hidden: Axis, apart: bool = False) -> Recurrent:
+    """A gated delta network: q and k of the key heads, v and z of the value heads, two numbers a value head.
+
+    `apart`: each has a product of its own.
+    """
     heads = config.integer("linear_num_value_heads", "the value heads of the recurrent layers")
     groups = config.integer("linear_num_key_heads", "the key heads of the recurrent layers")
     if heads % groups:
@@ -40,15 +43,15 @@ def gated_delta(config: Config, hidden: Axis) -> Recurrent:
     values = Axis("heads", heads, config.integer("linear_value_head_dim", "the width of a value head"))
     keys = Axis("kv_heads", groups, config.integer("linear_key_head_dim", "the width of a key head"), "replicate")
     each = Axis("heads", heads)
-    qkvz = (("q", keys), ("k", keys), ("v", values), ("z", values))
+    widths = (("q", keys), ("k", keys), ("v", values), ("z", values))
+    qkvz = tuple(Weight(f"in_proj_{name}", axis, hidden) for name, axis in widths)
+    ba = tuple(Weight(f"in_proj_{name}", each, hidden) for name in "ba")
+    together = (("in_proj_qkvz", qkvz), ("in_proj_ba", ba))
     return Recurrent(
         hidden,
         values,
         keys,
-        inputs=(
-            ("in_proj_qkvz", tuple(Weight(f"in_proj_{name}", axis, hidden) for name, axis in qkvz)),
-            ("in_proj_ba", tuple(Weight(f"in_proj_{name}", each, hidden) for name in "ba")),
-        ),
+        inputs=tuple((weight.name, (weight,)) for weight in (*qkvz, *ba)) if apart else together,
         channels=(keys, keys, values),
         kernel=config.integer("linear_conv_kernel_dim", "the width of the convolution", most=MOST_KERNEL),
         out=Weight("out_proj", hidden, values),
@@ -57,6 +60,33 @@ def gated_delta(config: Config, hidden: Axis) -> Recurrent:
         chunk=DELTA_CHUNK,
         delta=True,
         gates=2,
+        state=state_format(config, "mamba_ssm_dtype", "mamba_ssm_cache_dtype"),
+    )
+
+
+def delta_by_channel(config: Config, hidden: Axis, heads: int, width: int, kernel: int) -> Recurrent:
+    """Kimi's delta attention: a decay for every channel of a head, it and the output's gate out of a low rank."""
+    values = Axis("heads", heads, width)
+    low, each = Axis("rank", width), Axis("heads", heads)
+    qkv = tuple(Weight(f"{name}_proj", values, hidden) for name in "qkv")
+    gates = tuple(
+        (weight.name, (weight,))
+        for name in "fg"
+        for weight in (Weight(f"{name}_a_proj", low, hidden), Weight(f"{name}_b_proj", values, low))
+    )
+    return Recurrent(
+        hidden,
+        values,
+        values,
+        inputs=(("qkv_proj", qkv), *gates, ("b_proj", (Weight("b_proj", each, hidden),))),
+        channels=(values, values, values),
+        kernel=kernel,
+        out=Weight("o_proj", hidden, values),
+        vectors=(Weight("A_log", each, kind="vector"), Weight("dt_bias", values, kind="vector")),
+        norm=Axis("value_dim", width),
+        chunk=DELTA_CHUNK,
+        delta=True,
+        gates=width + 1,
         state=state_format(config, "mamba_ssm_dtype", "mamba_ssm_cache_dtype"),
     )
 
@@ -74,6 +104,7 @@ class Mamba2:
     bias: bool = False
     conv_bias: bool = True
     normed: bool = True
+    out_bias: bool | None = None
     format: str = "fp32"
 
 
@@ -93,7 +124,7 @@ def mamba2(config: Config, hidden: Axis, sizes: Mamba2) -> Recurrent:
         channels=(heads, groups, groups),
         kernel=sizes.kernel,
         conv_bias=sizes.conv_bias,
-        out=Weight("out_proj", hidden, heads, sizes.bias),
+        out=Weight("out_proj", hidden, heads, sizes.bias if sizes.out_bias is None else sizes.out_bias),
         vectors=tuple(Weight(name, each, kind="vector") for name in ("A_log", "dt_bias", "D")),
         norm=heads if sizes.normed else None,
         chunk=sizes.chunk,
@@ -103,7 +134,10 @@ def mamba2(config: Config, hidden: Axis, sizes: Mamba2) -> Recurrent:
 
 @dataclass(frozen=True, slots=True)
 class Mamba1:
-    """The sizes of a Mamba-1 layer, under whatever keys a family has them; `normed`: norms of its step, B and C."""
+    """The sizes of a Mamba-1 layer, under whatever keys a family has them; `normed`: norms of its step, B and C.
+
+    `groups` of channels have a step, B and C each of their own.
+    """
 
     wide: int
     state: int
@@ -112,11 +146,12 @@ class Mamba1:
     bias: bool = False
     conv_bias: bool = True
     normed: bool = False
+    groups: int = 1
 
 
 def mamba1(config: Config, hidden: Axis, sizes: Mamba1) -> Recurrent:
     """A Mamba-1 layer: every channel is a head of one element, with a step of its own out of a low rank."""
-    channels, groups = Axis("heads", sizes.wide), Axis("groups", 1, sizes.state)
+    channels, groups = Axis("heads", sizes.wide), Axis("groups", sizes.groups, sizes.state)
     low = Axis("rank", sizes.rank)
     norms = (("dt_norm", low), ("b_norm", groups), ("c_norm", groups)) if sizes.normed else ()
     return Recurrent(

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from roofline.errors import RooflineError, UnknownName
+from roofline.errors import BadValue, RooflineError, UnknownName
 from roofline.model import Model
 from roofline.num import Num
 from roofline.pairs import attended
@@ -303,6 +303,16 @@ def _shape(model: Model) -> tuple[int, int, int] | None:
             if each.kind == "table" and each.inp is not None:
                 return model.layers, each.inp.elements, each.out.elements
     return None
+
+
+def check_causal(model: Model) -> None:
+    """Refuse a model that does not read one sequence from its start to its end; raises BadValue."""
+    if model.encoder is not None or model.unit:
+        sort = "an encoder and a decoder, which read" if model.encoder is not None else "an encoder, which reads"
+        raise BadValue(
+            f"{model.name} is {sort} whole sequences: its training is not counted yet. Possible: a model of a decoder "
+            "alone, or a prefill pass of this one (roofline predict)."
+        )
 
 
 def check_frozen(model: Model, recipe: Recipe) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from roofline.errors import BadValue, ShardError
 from roofline.shard import MOST_RANKS, Shard
+from roofline.training.conventions import check_causal
 from roofline.training.plan import NEAR, Plan, check_axes, experts_of
 from roofline.training.recipe import Recompute
 from roofline.training.train import Setting, Step, step
@@ -81,6 +82,7 @@ def search(setting: Setting, gpus: int, global_batch: int, *, most: int = 16) ->
             f"{gpus:,} GPUs reach past the {setting.cluster.domain} of one node, and the network between nodes is not "
             "known. Give its bandwidth (--network-busbw)."
         )
+    check_causal(setting.model)
     refused: Counter[str] = Counter()
     grids = list(_grids(setting, gpus, global_batch // setting.length, refused))
     total = sum(grid.size for grid in grids) * len(RECOMPUTE)

@@ -14,7 +14,7 @@ from roofline.errors import BadValue
 from roofline.model import Model
 from roofline.num import Num, exact_div, maximum, where
 from roofline.training import flows as wires
-from roofline.training.conventions import check_frozen
+from roofline.training.conventions import check_causal, check_frozen
 from roofline.training.flows import Flow, flows
 from roofline.training.memory import Footprint, footprint
 from roofline.training.plan import FAR, NEAR, Cluster, Plan, check
@@ -352,6 +352,7 @@ def train(setting: Setting, gpus: int, global_batch: int) -> Step:
         )
     if setting.efficiency is not None:
         check_shares(*setting.efficiency)
+    check_causal(setting.model)
     check_frozen(setting.model, setting.recipe)
     setting.cluster.device.rate(setting.recipe.precision.compute)
     check(setting.model, setting.plan, gpus, global_batch // setting.length, setting.length)

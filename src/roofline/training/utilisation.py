@@ -10,7 +10,7 @@ from typing import cast
 from roofline.device import Sheet
 from roofline.errors import BadValue, UnknownName, shown
 from roofline.model import Model
-from roofline.training.conventions import Subject, Utilisation, counted, subject_of
+from roofline.training.conventions import Subject, Utilisation, check_causal, counted, subject_of
 from roofline.training.recipe import Recipe, Recompute
 from roofline.units import percent, si, significant
 
@@ -110,6 +110,7 @@ def mfu(
     `model` may be a Subject where only its size is known. Raises BadValue for a run that cannot be.
     """
     if isinstance(model, Model):
+        check_causal(model)
         name, subject = model.name, subject_of(model, sequence, recipe, recompute)
     else:
         name = f"{int(cast(float, model.parameters)):,} parameters"

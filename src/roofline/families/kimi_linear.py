@@ -1,0 +1,54 @@
+"""Kimi Linear: delta attention with a decay a channel, latent attention in some layers, experts."""
+
+from typing import cast
+
+from roofline.config import Config
+from roofline.errors import shown
+from roofline.families import family
+from roofline.model import Model
+from roofline.parts.attention import Limits
+from roofline.parts.base import Part
+from roofline.shard import Axis
+from roofline.structure import blocks
+from roofline.structure.decoder import decoder
+from roofline.structure.pattern import FULL, RECURRENT, Kind, attention_kinds, with_experts
+from roofline.structure.recurrent import DELTA_KEYS, MOST_KERNEL, delta_by_channel
+from roofline.structure.traits import Traits
+
+_OWN = "linear_attn_config"
+
+
+@family("kimi_linear", reads=(*DELTA_KEYS, _OWN))
+def kimi_linear(config: Config) -> Model:
+    """Kimi Linear: which layers attend to everything is a list of words, or of numbers from 1."""
+    return decoder(config, Traits(latent=True, experts=True), mixer=_mixer, pattern=_kinds)
+
+
+def _kinds(config: Config, layers: int, traits: Traits) -> list[Kind]:
+    sparse = with_experts(config, layers, traits)
+    return [Kind(name, Limits(), True, each) for name, each in zip(_names(config, layers), sparse, strict=True)]
+
+
+def _names(config: Config, layers: int) -> list[str]:
+    if config.find("layer_types") is not None:
+        return attention_kinds(config, layers, Traits(recurrent_every=4))
+    listed = config.section(_OWN).keys.get("full_attn_layers")
+    numbers = cast("list[object]", listed) if isinstance(listed, list) else [None]
+    if any(each.__class__ is not int or not 1 <= cast(int, each) <= layers for each in numbers):
+        raise config.fail(f"full_attn_layers is {shown(listed)}. Possible: a list of layers from 1 to {layers}.")
+    return [FULL if index + 1 in numbers else RECURRENT for index in range(layers)]
+
+
+def _mixer(config: Config, traits: Traits, hidden: Axis, kind: Kind) -> Part:
+    if kind.name == FULL:
+        return blocks.latent(config, hidden)
+    own = config.section(_OWN)
+    heads, width, kernel = (
+        (own.integer(theirs, what, most=most) if own.keys else config.integer(ours, what, most=most))
+        for theirs, ours, what, most in (
+            ("num_heads", "linear_num_heads", "the heads of the recurrent layers", 1 << 20),
+            ("head_dim", "linear_head_dim", "the width of their heads", 1 << 20),
+            ("short_conv_kernel_size", "linear_conv_kernel_dim", "the width of the convolution", MOST_KERNEL),
+        )
+    )
+    return delta_by_channel(config, hidden, heads, width, kernel)
