@@ -22,6 +22,7 @@ from roofline.shard import Shard
 from roofline.workload import Precision, Workload
 
 if TYPE_CHECKING:
+    from roofline.checkpoints import checkpoint
     from roofline.crossing import crossovers
     from roofline.diagnosis import diagnose
     from roofline.show import charts
@@ -41,6 +42,7 @@ __all__ = [
     "Work",
     "Workload",
     "charts",
+    "checkpoint",
     "collectives",
     "crossovers",
     "diagnose",
@@ -53,7 +55,12 @@ __all__ = [
 
 
 # Loaded when they are asked for: a prediction draws nothing, and asks nothing else.
-_LATER = {"charts": "roofline.show.charts", "crossovers": "roofline.crossing", "diagnose": "roofline.diagnosis"}
+_LATER = {
+    "charts": "roofline.show.charts",
+    "checkpoint": "roofline.checkpoints",
+    "crossovers": "roofline.crossing",
+    "diagnose": "roofline.diagnosis",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -115,7 +115,7 @@ def _plain(value: Num) -> float | None:
 def _formats(ledger: Ledger, ops: set[str]) -> Iterator[str]:
     precision = ledger.precision
     weights = dtype(precision.weights)
-    smaller = weights.bits < 16 or (weights.name == STORED and ledger.model.quantised)
+    smaller = weights.bits < 16 or (weights.name == STORED and ledger.model.small)
     if smaller and precision.compute in ("bf16", "fp16", "tf32"):
         yield (
             f"{weights.name} weights shrink bytes, not arithmetic, which stays {precision.compute}; "

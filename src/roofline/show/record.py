@@ -20,6 +20,7 @@ from roofline.show.schema import (
     AgainstRecord,
     ByHandRecord,
     CacheRecord,
+    CheckpointRecord,
     CrossoverRecord,
     CrossoversRecord,
     DeviceRecord,
@@ -365,6 +366,21 @@ def _caches(model: Model) -> list[CacheRecord]:
     ]
 
 
+def _checkpoint(model: Model) -> CheckpointRecord | None:
+    """What the headers of its weights say."""
+    held = model.checkpoint
+    if held is None:
+        return None
+    return CheckpointRecord(
+        cast(Literal["safetensors", "gguf"], held.kind),
+        len(held.files),
+        len(held.tensors),
+        held.bytes,
+        held.formats,
+        held.parts,
+    )
+
+
 def model_record(model: Model) -> dict[str, Any]:
     """One model's counts."""
     return _plain(
@@ -379,6 +395,7 @@ def model_record(model: Model) -> dict[str, Any]:
             stored_weight_bytes=(
                 cast(int, model.weight_bytes(Precision(STORED), Shard())) if model.quantised else None
             ),
+            checkpoint=_checkpoint(model),
             max_positions=model.max_positions,
             assumptions=list(model.assumptions),
             sources=dict(model.sources),
