@@ -60,6 +60,7 @@ _LATER = {
     "checkpoint": "roofline.checkpoints",
     "crossovers": "roofline.crossing",
     "diagnose": "roofline.diagnosis",
+    "torch": "roofline.torch",
 }
 
 

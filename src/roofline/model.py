@@ -19,6 +19,7 @@ from roofline.workload import Precision, Rows
 
 if TYPE_CHECKING:
     from roofline.checkpoints.tensors import Checkpoint
+    from roofline.device import Device
 
 LONG = 131_072  # tokens of a long sequence, at which windows and compression show
 
@@ -187,6 +188,10 @@ class Model:
     def tied(self) -> bool:
         """Whether the output head streams the token table."""
         return any(getattr(part, "tied", False) for part in self.after)
+
+    def suited(self, device: Device, precision: Precision) -> tuple[Model, Precision]:
+        """The model and the formats as a device runs them: the same, but for one that depends on a device's rates."""
+        return self, precision
 
     def kernels(self, run: Pass) -> list[Counted]:
         """The kernels of a pass in order, each with its calls; equal ones of different layers are one row.

@@ -174,7 +174,7 @@ def _op(found: ByHand) -> OpRecord:
 def _rows(rows: Rows) -> RowsRecord:
     sizes = (rows.sequences, rows.new, rows.context)
     sequences, new, context = (cast(int, each) for each in sizes)
-    phase = cast(Literal["decode", "prefill"], rows.phase)
+    phase = cast(Literal["decode", "prefill", "call"], rows.phase)
     return RowsRecord(phase, sequences, new, context, "all" if rows.all_logits else "last")
 
 
@@ -182,7 +182,7 @@ def _workload(ledger: Ledger) -> WorkloadRecord:
     groups = [_rows(each) for each in ledger.workload.groups]
     precision = ledger.precision
     return WorkloadRecord(
-        phase=cast(Literal["decode", "prefill", "mixed"], ledger.workload.phase),
+        phase=cast(Literal["decode", "prefill", "mixed", "call"], ledger.workload.phase),
         sequences=groups[0].sequences,
         new_tokens=groups[0].new_tokens,
         context=groups[0].context,

@@ -32,7 +32,7 @@ class NamedDevice(msgspec.Struct):
 class RowsRecord(msgspec.Struct):
     """Sequences of one kind in a pass."""
 
-    phase: Literal["decode", "prefill"]
+    phase: Literal["decode", "prefill", "call"]
     sequences: int
     new_tokens: int
     context: int
@@ -42,7 +42,7 @@ class RowsRecord(msgspec.Struct):
 class WorkloadRecord(msgspec.Struct):
     """What was run, defaults included."""
 
-    phase: Literal["decode", "prefill", "mixed"]
+    phase: Literal["decode", "prefill", "mixed", "call"]
     sequences: int
     new_tokens: int
     context: int

@@ -129,7 +129,7 @@ def _levers(ledger: Ledger, held: Memory) -> list[RenderableType]:
     if good:
         heads = [
             ("what would help", "left"),
-            ("tokens/s", "right"),
+            (words.unit(ledger), "right"),
             ("gain", "right"),
             ("a pass", "right"),
             ("", "left"),
