@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from roofline import collectives, ops
     from roofline.bound import Bound, Point, place
     from roofline.capacity import Memory, memory
+    from roofline.checkpoints import checkpoint
     from roofline.cost import Cost, Work
     from roofline.crossing import crossovers
     from roofline.device import Device, Topology
@@ -41,6 +42,7 @@ __all__ = [
     "Work",
     "Workload",
     "charts",
+    "checkpoint",
     "collectives",
     "crossovers",
     "diagnose",
@@ -56,6 +58,7 @@ __all__ = [
 _HOMES = {
     "bound": ("Bound", "Point", "place"),
     "capacity": ("Memory", "memory"),
+    "checkpoints": ("checkpoint",),
     "cost": ("Cost", "Work"),
     "crossing": ("crossovers",),
     "device": ("Device", "Topology"),
@@ -68,7 +71,12 @@ _HOMES = {
     "workload": ("Precision", "Workload"),
 }
 _LATER = {name: home for home, names in _HOMES.items() for name in names}
-_MODULES = {"charts": "roofline.show.charts", "collectives": "roofline.collectives", "ops": "roofline.ops"}
+_MODULES = {
+    "charts": "roofline.show.charts",
+    "collectives": "roofline.collectives",
+    "ops": "roofline.ops",
+    "torch": "roofline.torch",
+}
 
 
 def __getattr__(name: str) -> Any:

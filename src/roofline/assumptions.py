@@ -11,6 +11,7 @@ from roofline.num import Num
 from roofline.ops import VECTOR
 from roofline.shard import Shard
 from roofline.units import gib, percent
+from roofline.workload import CALL
 
 if TYPE_CHECKING:
     from roofline.ledger import Ledger
@@ -35,7 +36,18 @@ def _length(ledger: Ledger) -> Iterator[str]:
             break
 
 
+def _called(ledger: Ledger) -> Iterator[str]:
+    """How one call of a module is counted."""
+    yield "Operators are those that PyTorch dispatches, a kernel each: a compiler that fuses them moves fewer bytes"
+    yield "Views and allocations cost nothing; a parameter's first reading counts as weights, all else as activations"
+    if any(point.work.op == "attention" for point in ledger.kernels):
+        yield "Attention is tiled, its softmax is not counted; of a causal one the pairs that are seen, s(s+1)/2"
+
+
 def _counting(ledger: Ledger) -> Iterator[str]:
+    if ledger.workload.phase == CALL:
+        yield from _called(ledger)
+        return
     ops = {point.work.op for point in ledger.kernels}
     if "attention" in ops:
         yield "Attention is tiled, reads K and V once and appends the new ones; its softmax is not counted"
@@ -133,7 +145,7 @@ def _plain(value: Num) -> float | None:
 def _formats(ledger: Ledger, ops: set[str]) -> Iterator[str]:
     precision = ledger.precision
     weights = dtype(precision.weights)
-    smaller = weights.bits < 16 or (weights.name == STORED and ledger.model.quantised)
+    smaller = weights.bits < 16 or (weights.name == STORED and ledger.model.small)
     if smaller and precision.compute in ("bf16", "fp16", "tf32"):
         yield (
             f"{weights.name} weights shrink bytes, not arithmetic, which stays {precision.compute}; "
@@ -190,7 +202,10 @@ def _time(ledger: Ledger) -> Iterator[str]:
         rates = ", ".join(unknown)
         yield f"The {rates} peak of {ledger.device.id} is unknown: small kernels are bounded by memory alone"
     yield from _cached(ledger)
-    yield "Memory is weights, cache and the hungriest kernel's activations; a runtime keeps some more for itself"
+    if ledger.workload.phase == CALL:
+        yield "Memory is parameters and the hungriest operator's tensors; what is kept for a gradient is not counted"
+    else:
+        yield "Memory is weights, cache and the hungriest kernel's activations; a runtime keeps some more for itself"
     yield "Expected times are unknown: there is no calibration yet"
 
 

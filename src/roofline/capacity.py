@@ -13,7 +13,7 @@ from roofline.model import Model
 from roofline.num import Num, maximum
 from roofline.parts.base import Pass
 from roofline.shard import Shard
-from roofline.workload import MOST, Precision, Workload
+from roofline.workload import CALL, MOST, Precision, Workload
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ def memory_of(model: Model, device: Device, workload: Workload, precision: Preci
         return resident(model, changed, precision, shard, capacity)
 
     now = at(workload)
-    if capacity is None:
+    if capacity is None or workload.phase == CALL:
         return now
     sequences = _largest(lambda n: at(workload.resized(sequences=n)).total_bytes, capacity)
     context = _largest(lambda n: at(workload.resized(context=n)).total_bytes, capacity)

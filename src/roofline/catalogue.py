@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from roofline import config as configs
 from roofline import sheets
@@ -22,6 +22,9 @@ from roofline.parts.attention import BareAttention
 from roofline.parts.ends import Bulk
 from roofline.shard import Axis
 from roofline.units import GIGA, MIB
+
+if TYPE_CHECKING:
+    from roofline.checkpoints import Checkpoint
 
 _LARGEST_DEVICE = MIB // 16
 _LONGEST_NAME = 100
@@ -103,7 +106,8 @@ def devices() -> list[Device]:
 class Found(NamedTuple):
     """A config.json that was found: its keys, what to call the model, the file's name, and its provenance.
 
-    `quantization` are the keys of the hf_quant_config.json beside it, where there is one.
+    `quantization` are the keys of the hf_quant_config.json beside it, where there is one; `checkpoint` is what the
+    headers of its weights say, where these are there.
     """
 
     keys: Mapping[str, Any]
@@ -111,21 +115,25 @@ class Found(NamedTuple):
     where: str
     sources: Mapping[str, str] | None = None
     quantization: Mapping[str, Any] | None = None
+    checkpoint: Checkpoint | None = None
 
 
 def load_model(name: str | os.PathLike[str] | Mapping[str, Any], change: Mapping[str, str] | None = None) -> Model:
-    """The model of that name, Hub id, folder, config.json or dict of one; with these fields of its config changed.
+    """The model of that name, Hub id, checkpoint, config.json or dict of one; with these fields of its config changed.
 
-    Tried in this order: a dict's keys; an existing file or folder; a built-in name; the Hugging Face
-    Hub for a name with an owner (`owner/name`). Raises UnknownName or ConfigError.
+    Tried in this order: a dict's keys; an existing file or folder; a checkpoint by its address; a built-in name; the
+    Hugging Face Hub for a name with an owner (`owner/name`). Raises UnknownName, ConfigError or CheckpointError.
     """
     found = _find_model(name)
     if isinstance(found, Model):
         if change:
             fields = ", ".join(change)
-            raise BadValue(
-                f"{found.name} is weights only and has no config, so no field {fields} to set. Name a model."
+            what = (
+                "is weights only and has no config"
+                if found.checkpoint is None
+                else "is a GGUF file, which stores it as it is"
             )
+            raise BadValue(f"{found.name} {what}, so no field {fields} to set. Name a model by its config.json.")
         return found
     if not change:
         return configs.read(*found)
@@ -163,6 +171,8 @@ def _find_model(name: str | os.PathLike[str] | Mapping[str, Any]) -> Found | Mod
     path = Path(text)
     if text and exists(path):
         return _from_path(path)
+    if text.startswith(("hf://", "https://", "http://")):
+        return _from_checkpoint(text)
     if text.endswith(".json") or text.count("/") > 1 or text.startswith((".", "/", "~")):
         raise UnknownName(
             f"There is no file {printable(text)}. Name a config.json, its folder, or a model (roofline models)."
@@ -182,12 +192,58 @@ def _by_name(text: str) -> Found | Model:
         from roofline import hub  # brings logging and threads, which no other model needs
 
         keys, sources = hub.config(text)
-        return Found(keys, text, f"{text}/config.json", sources)
+        formats = None if configs.says_formats(keys) else hub.formats(text)
+        return Found(keys, text, f"{text}/config.json", sources, formats)
     see = "See: roofline models; or name a config.json, its folder, or a Hugging Face id (owner/name)."
     raise UnknownName.of("model", text, model_ids(), see)
 
 
-def _from_path(path: Path) -> Found:
+def _from_checkpoint(text: str | Path) -> Found | Model:
+    """A model by the headers of its weights, and the config.json beside them where it is no GGUF file."""
+    from roofline import checkpoints
+
+    found = checkpoints.opened(text)
+    if found is None:
+        raise ConfigError(f"{printable(text)} is no checkpoint. Name a config.json, or a folder with one.")
+    if found.checkpoint.kind == "gguf":
+        from roofline import gguf
+
+        return gguf.model(found.checkpoint, _unicode(found.name))
+    if found.repo is not None:
+        from roofline import hub
+
+        keys, sources = hub.config(found.repo)
+        return Found(keys, found.repo, f"{found.repo}/config.json", sources, None, found.checkpoint)
+    assert found.folder is not None
+    inside = found.folder / "config.json"
+    if not exists(inside):
+        raise ConfigError(
+            f"{printable(text)} has no config.json beside it, and headers do not say a model's structure. Add it."
+        )
+    sources = {"config": printable(inside), "weights": found.checkpoint.source}
+    return Found(
+        configs.load(inside), _unicode(found.name or "model"), printable(inside), sources, None, found.checkpoint
+    )
+
+
+def _weights(folder: Path) -> bool:
+    """Whether a folder has weights whose headers can be read."""
+    try:
+        return any(each.name.endswith((".safetensors", ".gguf")) for each in home(folder).iterdir())
+    except OSError:
+        return False
+
+
+def _from_path(path: Path) -> Found | Model:
+    if home(path).is_dir():
+        if _weights(path):
+            return _from_checkpoint(path)
+    elif path.name.endswith((".gguf", ".safetensors", ".safetensors.index.json")):
+        return _from_checkpoint(path)
+    return _from_config(path)
+
+
+def _from_config(path: Path) -> Found:
     inside = path / "config.json" if home(path).is_dir() else path
     if not exists(inside):
         raise ConfigError(f"The folder {printable(path)} has no config.json. Name the folder of a model, or its file.")

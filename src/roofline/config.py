@@ -16,6 +16,7 @@ from roofline.model import Model
 from roofline.units import MIB
 
 if TYPE_CHECKING:
+    from roofline.checkpoints.tensors import Checkpoint
     from roofline.parts.tower import Tower
 
 # One name inside, whatever the file calls it.
@@ -265,14 +266,15 @@ def read(
     source: str,
     sources: Mapping[str, str] | None = None,
     quantization: Mapping[str, Any] | None = None,
+    checkpoint: Checkpoint | None = None,
 ) -> Model:
     """The Model of a config.json's keys; raises ConfigError with the key that decides.
 
     `name` is what to call it; `source` the file's name for messages; `sources` its provenance;
-    `quantization` are the keys of an hf_quant_config.json beside it.
+    `quantization` are the keys of an hf_quant_config.json beside it; `checkpoint` is what the headers of its weights
+    say, which then decide their formats.
     """
     from roofline.families import family_of, reads
-    from roofline.storage import stored
 
     whole = Config(keys, source)
     config = _text(whole)
@@ -285,7 +287,7 @@ def read(
     uncounted = (*beside, *_further(config, model))
     _note(config)
     if model.encoder is None and not model.unit:
-        model = stored(whole, config, model, quantization)
+        model = _stored(whole, config, model, quantization, checkpoint)
     elif quantization or whole.keys.get("quantization_config"):
         config.assume("How an encoder's weights are stored is not read: every weight counted in --weights")
     return replace(
@@ -296,6 +298,28 @@ def read(
         uncounted=uncounted,
         tower=tower,
     )
+
+
+def says_formats(keys: Mapping[str, Any]) -> bool:
+    """Whether a config.json says itself how its weights are stored."""
+    inner = [keys.get(name) for name in _TEXTS]
+    sections = [keys, *(cast("Mapping[str, Any]", each) for each in inner if isinstance(each, Mapping))]
+    return any(each.get("quantization_config") is not None for each in sections)
+
+
+def _stored(
+    whole: Config, config: Config, model: Model, beside: Mapping[str, Any] | None, checkpoint: Checkpoint | None
+) -> Model:
+    """The model with the formats of its weights: by its headers where they were read, else as its file says."""
+    if checkpoint is None:
+        from roofline.storage import stored
+
+        return stored(whole, config, model, beside)
+    from roofline import headers
+
+    found = headers.stored(checkpoint, model)
+    config.assumptions += found.assumptions[len(model.assumptions) :]
+    return found
 
 
 def _text(config: Config) -> Config:

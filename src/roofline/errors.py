@@ -6,6 +6,7 @@ RooflineError
 ├─ DataError        a data file of a device or model: path, key, what is allowed
 ├─ ConfigError      a config.json: key, value, what it would have decided
 ├─ ShardError       a model that does not divide over the ranks asked for
+├─ CheckpointError  headers of a checkpoint that lie, or that say nothing of a model
 └─ TraceError       a profile that cannot be read, or that holds nothing to diagnose
 """
 
@@ -50,6 +51,10 @@ class DataError(RooflineError):
 
 class ConfigError(RooflineError):
     """A config.json that cannot be read as a model."""
+
+
+class CheckpointError(RooflineError):
+    """A checkpoint whose headers cannot be what they say."""
 
 
 class ShardError(RooflineError):

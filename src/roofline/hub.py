@@ -1,4 +1,7 @@
-"""A model's config.json on the Hugging Face Hub: honours HF_HOME, HF_TOKEN, HF_ENDPOINT, HF_HUB_OFFLINE."""
+"""A model's config.json on the Hugging Face Hub, and what stands beside it.
+
+Honours HF_HOME, HF_TOKEN, HF_ENDPOINT, HF_HUB_OFFLINE.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +22,10 @@ from roofline.files import check_size
 _DEADLINE = 30.0  # [s]
 
 
+_CONFIG, _FORMATS = "config.json", "hf_quant_config.json"
+_ABSENT = 404
+
+
 def config(repo: str) -> tuple[Mapping[str, Any], Mapping[str, str]]:
     """The keys of a repository's config.json, from the network or else the cache, and their source.
 
@@ -26,25 +33,45 @@ def config(repo: str) -> tuple[Mapping[str, Any], Mapping[str, str]]:
     """
     instead = "Download its config.json and name that file, or name a built-in model (roofline models)."
     try:
-        path = _download(repo)
+        path = _download(repo, _CONFIG)
     except _Refused as refusal:
         raise UnknownName(f"{refusal} {instead}") from None
     except OSError:
         raise UnknownName(f"{repo} is not built in and the Hugging Face Hub cannot be reached. {instead}") from None
-    return configs.load(path, f"{repo}/config.json"), {"config": f"https://huggingface.co/{repo}"}
+    return configs.load(path, f"{repo}/{_CONFIG}"), {"config": f"https://huggingface.co/{repo}"}
+
+
+def formats(repo: str) -> Mapping[str, Any] | None:
+    """The keys of a repository's hf_quant_config.json; None where it has none, as most have not.
+
+    Raises UnknownName where the Hub does not say, ConfigError where the file is no JSON.
+    """
+    try:
+        path = _download(repo, _FORMATS)
+    except _Refused as refusal:
+        if refusal.status == _ABSENT:
+            return None
+        raise UnknownName(f"{refusal} Whether its weights are quantised is not known: download its files.") from None
+    except OSError:  # offline: its config.json came from the cache, which has what was fetched then
+        return None
+    return configs.load(path, f"{repo}/{_FORMATS}")
 
 
 class _Refused(Exception):
     """The Hub was reached and has no such file, or cannot have it."""
 
+    def __init__(self, message: str, status: int = 0) -> None:
+        super().__init__(message)
+        self.status = status
 
-def _download(repo: str) -> Path:
-    """A repository's config.json on this machine; raises OSError where neither network nor cache has it in time."""
+
+def _download(repo: str, file: str) -> Path:
+    """A repository's file on this machine; raises OSError where neither network nor cache has it in time."""
     answers: queue.Queue[Path | BaseException] = queue.Queue()
 
     def fetch() -> None:
         try:
-            answers.put(_fetch(repo))
+            answers.put(_fetch(repo, file))
         except BaseException as error:
             answers.put(error)
 
@@ -59,7 +86,7 @@ def _download(repo: str) -> Path:
     return answer
 
 
-def _fetch(repo: str) -> Path:
+def _fetch(repo: str, file: str) -> Path:
     """The download itself, by the Hub's own client, which is told to keep still."""
     for name in ("HF_HUB_DISABLE_TELEMETRY", "HF_HUB_DISABLE_PROGRESS_BARS"):
         os.environ.setdefault(name, "1")
@@ -76,24 +103,25 @@ def _fetch(repo: str) -> Path:
             raise _Refused(f"The Hub's client does not start: {_line(error)}.") from None
         try:
             # One look without retries: an offline machine is to hear so at once.
-            size = get_hf_file_metadata(hf_hub_url(repo, "config.json"), timeout=5).size
-            check_size(f"{repo}/config.json", size or 0, configs.LARGEST_FILE, ConfigError, configs.EXPECTED)
-            return Path(hf_hub_download(repo, "config.json"))
+            size = get_hf_file_metadata(hf_hub_url(repo, file), timeout=5).size
+            check_size(f"{repo}/{file}", size or 0, configs.LARGEST_FILE, ConfigError, configs.EXPECTED)
+            return Path(hf_hub_download(repo, file))
         except HFValidationError:
             raise _Refused(f"{shown(repo)} is no built-in model and no possible Hub id.") from None
         except HfHubHTTPError as error:
-            raise _Refused(_reason(repo, getattr(error.response, "status_code", 0))) from None
+            status = getattr(error.response, "status_code", 0)
+            raise _Refused(_reason(f"{repo}/{file}", status), status) from None
         except ConfigError:
             raise
         except Exception:  # the library's HTTP client, and so its errors, change from version to version
-            return _cached(repo)
+            return _cached(repo, file)
 
 
-def _cached(repo: str) -> Path:
+def _cached(repo: str, file: str) -> Path:
     from huggingface_hub.file_download import hf_hub_download  # pyright: ignore[reportUnknownVariableType]
 
     try:
-        return Path(hf_hub_download(repo, "config.json", local_files_only=True))
+        return Path(hf_hub_download(repo, file, local_files_only=True))
     except OSError:
         raise
     except Exception as error:
@@ -104,7 +132,7 @@ def _line(error: Exception) -> str:
     return " ".join(str(error).split())[:120]
 
 
-def _reason(repo: str, status: int) -> str:
+def _reason(file: str, status: int) -> str:
     """What an HTTP status means for a reader."""
     means = {
         401: "absent, private or gated",
@@ -112,7 +140,7 @@ def _reason(repo: str, status: int) -> str:
         404: "absent, or private",
         429: "too many requests",
     }
-    return f"The Hub answers {status} for {repo}/config.json ({means.get(status, 'it fails')})."
+    return f"The Hub answers {status} for {file} ({means.get(status, 'it fails')})."
 
 
 @contextmanager

@@ -44,7 +44,8 @@ class Total:
 
     Times [s]: `bound_seconds` is the sum of the kernels' bounds, `floor_seconds` the pass with perfect
     overlap and only its compulsory bytes (no link), `no_overlap_seconds` every resource one after another,
-    `seconds` the time model asked for. `tokens_per_second` counts the rows of the pass over `seconds`.
+    `seconds` the time model asked for. `tokens_per_second` counts the rows of the pass (of a module, its calls) over
+    `seconds`.
     `bound` is the resource that bounds most of the time, `of_peak` the share of the undiscounted
     peak of the compute rate that the FLOPs at that rate reach in `seconds`.
     """
@@ -159,6 +160,10 @@ class Ledger:
         same = ("model", "device", "workload", "precision", "shard", "efficiency", "fused")
         return predict(**({name: getattr(self, name) for name in same} | changes))
 
+    def on(self, device: Device | str) -> Ledger:
+        """The same pass on another device; raises UnknownName for one that is not known, or lacks a rate."""
+        return self.changed(device=device)
+
     @cached_property
     def levers(self) -> tuple[Lever, ...]:
         """What would help and by how much, the largest gain first, and what would not; of a scalar ledger."""
@@ -212,6 +217,7 @@ def predict(
     shard = Shard() if shard is None else shard
     for given, kind in ((device, Device), (workload, Workload), (precision, Precision), (shard, Shard)):
         _expect(given, kind)
+    model, precision = model.suited(device, precision)
     device.rate(precision.compute)
     link = Topology(device, shard.tp).link()
     kernels = model.kernels(Pass(workload, precision, shard, link.name))

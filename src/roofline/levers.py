@@ -12,6 +12,7 @@ from roofline.dtypes import smaller
 from roofline.errors import BadValue, ShardError, UnknownName
 from roofline.ledger import Ledger
 from roofline.shard import MOST_RANKS, Shard
+from roofline.workload import CALL
 
 HELPS = 0.01  # a gain below one part in a hundred is none
 
@@ -62,7 +63,8 @@ def levers(ledger: Ledger) -> tuple[Lever, ...]:
     """Every lever that applies, the largest gain first; raises BadValue for a ledger over arrays."""
     if not isinstance(ledger.total.seconds, (int, float)):
         raise BadValue("Levers of a ledger over arrays are no single answer. Predict one setting.")
-    tried = [lever for name, function in _LEVERS.items() for lever in _tried(ledger, name, function)]
+    names = ("device",) if ledger.workload.phase == CALL else tuple(_LEVERS)  # of a module nothing else can change
+    tried = [lever for name in names for lever in _tried(ledger, name, _LEVERS[name])]
     return tuple(sorted(tried, key=lambda each: -each.gain))
 
 

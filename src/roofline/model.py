@@ -5,18 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from os import PathLike
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from roofline.cost import Work
 from roofline.dtypes import DType, dtype
 from roofline.errors import BadValue
 from roofline.num import Num, exact_div, same
 from roofline.pairs import positions
-from roofline.parts.base import Kernel, Part, Pass
+from roofline.parts.base import VECTORS, Kernel, Part, Pass
 from roofline.parts.encoder import CrossAttention, Encoder
 from roofline.parts.tower import Tower
 from roofline.shard import Shard
 from roofline.workload import Precision, Rows
+
+if TYPE_CHECKING:
+    from roofline.checkpoints.tensors import Checkpoint
+    from roofline.device import Device
 
 LONG = 131_072  # tokens of a long sequence, at which windows and compression show
 
@@ -101,9 +105,10 @@ class Model:
     `assumptions` name what the config left open; `max_positions` is what it was trained to [tokens]. `apart` are
     parts that a pass does not go through, as layers that predict further tokens; `uncounted` names what the config
     has beside the text model and these, which is not counted ("vision", "prediction", "audio"). `tower` reads images;
-    it is in a pass only where the pass has some. `stored`: the formats of the parts after the layers. `encoder` reads
+    it is in a pass only where the pass has some. `stored`: the formats of the parts around the layers. `encoder` reads
     the sources that layers attend to across. `unit`: what a row is where each sees every other, as "token" or "patch",
-    so that nothing is decoded; "" where the layers are causal.
+    so that nothing is decoded; "" where the layers are causal. `checkpoint`: what its
+    headers say, where they were read.
     """
 
     name: str
@@ -119,6 +124,7 @@ class Model:
     stored: tuple[tuple[str, DType], ...] = ()
     encoder: Encoder | None = None
     unit: str = ""
+    checkpoint: Checkpoint | None = None
 
     @staticmethod
     def load(name: str | PathLike[str] | Mapping[str, Any]) -> Model:
@@ -152,6 +158,12 @@ class Model:
         return bool(self.stored) or any(block.stored for block in self.blocks)
 
     @property
+    def small(self) -> bool:
+        """Whether the checkpoint has weights of fewer than 16 bits."""
+        pairs = (*self.stored, *(pair for block in self.blocks for pair in block.stored))
+        return any(form.bits < 16 for _, form in pairs)
+
+    @property
     def sites(self) -> Iterator[tuple[int, Part, Mapping[str, DType]]]:
         """The same, each with the formats that its weights are stored in."""
         yield from ((times, part, {}) for times, part in (self.encoder.repeats if self.encoder else ()))
@@ -160,11 +172,11 @@ class Model:
     @property
     def _decoded(self) -> Iterator[tuple[int, Part, Mapping[str, DType]]]:
         """The same without the encoder."""
-        yield from ((1, part, {}) for part in self.before)
+        ends = dict(self.stored)
+        yield from ((1, part, ends) for part in self.before)
         for block in self.blocks:
             formats = dict(block.stored)
             yield from ((len(block.layers), part, formats) for part in block.parts)
-        ends = dict(self.stored)
         yield from ((1, part, ends) for part in self.after)
 
     def parameters(self) -> Parameters:
@@ -189,6 +201,10 @@ class Model:
     def tied(self) -> bool:
         """Whether the output head streams the token table."""
         return any(getattr(part, "tied", False) for part in self.after)
+
+    def suited(self, device: Device, precision: Precision) -> tuple[Model, Precision]:
+        """The model and the formats as a device runs them: the same, but for one that depends on a device's rates."""
+        return self, precision
 
     def kernels(self, run: Pass) -> list[Counted]:
         """The kernels of a pass in order, each with its calls; equal ones of different layers are one row.
@@ -235,7 +251,8 @@ class Model:
         total: Num = 0
         for count, part, formats in self.sites:
             for each in part.weights():
-                total = total + count * each.bytes(precision, shard, formats.get(f"{part.label}.{each.name}"))
+                found = formats.get(f"{part.label}.{each.name}")
+                total = total + count * each.bytes(precision, shard, found, formats.get(VECTORS))
         for count, part in self.tower.repeats if self.tower and (images or not self.tower.apart) else ():
             for each in part.weights():
                 total = total + count * each.bytes(precision, shard)

@@ -46,6 +46,76 @@ _CALLED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     **{f"in_proj_{each}": (_MIXERS, ("in_proj",)) for each in ("x", "B", "C", "dt")},
     "out_proj": (_MIXERS, ("out_proj",)),
 }
+# The same in a GGUF file, where a layer has no modules; " + " joins tensors that are one matrix of ours.
+_GGUF: dict[str, tuple[str, ...]] = {
+    **{f"{each}_proj": (f"attn_{each}", "attn_qkv") for each in "qkv"},
+    "o_proj": ("attn_output",),
+    "q_a_proj": ("attn_q_a",),
+    "q_b_proj": ("attn_q_b",),
+    "kv_a_proj": ("attn_kv_a_mqa",),
+    "kv_b_proj": ("attn_kv_b", "attn_k_b + attn_v_b"),
+    "indexer_q_proj": ("indexer.attn_q_b",),
+    "indexer_k_proj": ("indexer.attn_k",),
+    "indexer_weights_proj": ("indexer.proj",),
+    "gate_proj": ("ffn_gate", "ffn_up"),
+    "up_proj": ("ffn_up",),
+    "down_proj": ("ffn_down",),
+    **{f"experts_{each}_proj": (f"ffn_{each}_exps", "ffn_gate_up_exps") for each in ("gate", "up")},
+    "experts_down_proj": ("ffn_down_exps",),
+    **{f"shared_{each}_proj": (f"ffn_{each}_shexp",) for each in ("gate", "up", "down")},
+    "router": ("ffn_gate_inp",),
+    "shared_gate": ("ffn_gate_inp_shexp",),
+    "latent_down": ("ffn_latent_down",),
+    "latent_up": ("ffn_latent_up",),
+    **{f"in_proj_{each}": ("attn_qkv", "ssm_in") for each in "qkv"},
+    "in_proj_z": ("attn_gate", "ssm_in"),
+    **{f"in_proj_{each}": (f"ssm_{'alpha' if each == 'a' else 'beta'}", "ssm_ba") for each in "ab"},
+    **{f"in_proj_{each}": ("ssm_in",) for each in ("x", "B", "C", "dt")},
+    "out_proj": ("ssm_out",),
+}
+# What single families call theirs, which no list of a quantised checkpoint names.
+_ELSEWHERE: dict[str, tuple[str, ...]] = {
+    **{
+        f"{each}_proj": (
+            *("attn.c_attn", "self_attention.query_key_value", "attention.query_key_value"),
+            *("self_attn.query_key_value", "attn.Wqkv", f"attn.attention.{each}_proj"),
+        )
+        for each in "qkv"
+    },
+    "o_proj": (
+        *("attn.c_proj", "self_attention.dense", "attention.dense", "self_attn.dense", "self_attn.out_proj"),
+        *("attn.out_proj", "attn.attention.out_proj"),
+    ),
+    **{
+        f"{prefix}{each}_proj": ("shared_mlp.input_linear", f"mlp.shared_mlp.{each}_proj")
+        for prefix in ("", "shared_")
+        for each in ("gate", "up")
+    },
+    "up_proj": (
+        *("mlp.c_fc", "mlp.dense_h_to_4h", "mlp.fc1", "fc1", "mlp.fc_in", "ffn.up_proj"),
+        "shared_mlp.input_linear",
+    ),
+    "down_proj": (
+        *("mlp.c_proj", "mlp.dense_4h_to_h", "mlp.fc2", "fc2", "mlp.fc_out", "ffn.down_proj"),
+        "shared_mlp.output_linear",
+    ),
+    "shared_down_proj": ("shared_mlp.output_linear", "mlp.shared_mlp.down_proj"),
+    "router": ("mlp.router.gate", "mlp.gate.wg", "router.proj", "block_sparse_moe.router.layer"),
+    **{f"experts_{each}_proj": ("experts.gate_up_proj", "block_sparse_moe.input_linear") for each in ("gate", "up")},
+    "experts_down_proj": ("experts.down_proj", "block_sparse_moe.output_linear"),
+    **{name: (f"mixer.{name}", f"mamba.{name}", f"ssm_{name[:-5]}") for name in ("x_proj", "dt_proj")},
+    **{
+        f"{ours}_{each}": (f"self_attn.compressor.{theirs}{each}", f"attn.{theirs}{each}")
+        for ours, theirs in (("compressor", ""), ("indexer", "indexer."))
+        for each in ("kv_proj", "gate_proj")
+    },
+    "indexer_q_proj": ("self_attn.compressor.indexer.q_b_proj",),
+    "indexer_weights_proj": ("self_attn.compressor.indexer.scorer.weights_proj",),
+    "hyper_attention": ("attn_hc.fn", "hc_attn_fn"),
+    "hyper_mlp": ("ffn_hc.fn", "hc_ffn_fn"),
+    "layer_input_gate": ("per_layer_input_gate",),
+    "layer_input_proj": ("per_layer_projection",),
+}
 _GATES = ("g_proj", "gate_proj", "q_proj", "qkv_proj")  # of attention's output
 _LONGEST, _MOST = 300, 1 << 20
 _EXPRESSIONS = 5000  # of one list; each takes a tenth of a millisecond to read
@@ -65,6 +135,17 @@ def paths(weight: str, label: str, layer: int | None, prefixes: Iterable[str] = 
         for place in places:
             for name in names:
                 yield f"{prefix}.layers.{layer}.{place}.{name}"
+
+
+def inner(weight: str, label: str) -> Iterator[str]:
+    """Every name that a checkpoint may have for a weight within its layer."""
+    gate = weight == "gate_proj" and label == "attention"
+    places, names = (_ATTENTION, _GATES) if gate else _CALLED.get(weight, ((), ()))
+    for place in places:
+        for name in names:
+            yield f"{place}.{name}"
+    yield from ("attn_gate", "attn_q") if gate else _GGUF.get(weight, ())
+    yield from _ELSEWHERE.get(weight, ())
 
 
 class Names:

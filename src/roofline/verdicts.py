@@ -8,6 +8,7 @@ from typing import NamedTuple, cast
 from roofline.bound import VERDICTS, Point
 from roofline.ledger import Ledger
 from roofline.units import percent, significant
+from roofline.workload import CALL
 
 GEMMS, ATTENTION, SMALL, COPIES = "the weight GEMMs", "attention over the KV cache", "the small kernels", "copies"
 WIRE, EXPERTS, RECURRENCE = "the collectives", "the experts", "the scan of the recurrent state"
@@ -38,6 +39,8 @@ SUBJECTS: Mapping[str, str] = {
     "send": WIRE,
 }
 
+# What they are of a module, which has no cache and whose products are not all of weights.
+_OF_A_CALL: Mapping[str, str] = {GEMMS: "the matrix products", ATTENTION: "attention"}
 _SECOND = 0.2
 
 
@@ -55,7 +58,7 @@ def verdict(ledger: Ledger) -> str:
     """A few sentences on a scalar ledger at its bound: its resource and largest subject, and what else weighs."""
     shares = _shares(ledger)
     first = next(each for each in shares if each.resource == ledger.total.bound)
-    takes = "takes" if first.subject == ATTENTION else "take"
+    takes = "takes" if first.subject in (ATTENTION, _OF_A_CALL[ATTENTION]) else "take"
     said = f"{VERDICTS[first.resource]}: {first.name} {takes} {percent(first.share)} of the pass"
     if first.resource in ("memory", "compute"):
         ridge = significant(ledger.device.ridge_point(ledger.precision.compute))
@@ -69,6 +72,7 @@ def _shares(ledger: Ledger) -> list[Share]:
     found: dict[tuple[str, str, str], Share] = {}
     for point in ledger.kernels:
         subject = SUBJECTS.get(point.work.op, f"{point.work.op} kernels")
+        subject = _OF_A_CALL.get(subject, subject) if ledger.workload.phase == CALL else subject
         rows = next((phase for phase in ("decode", "prefill") if f"_{phase}" in point.name), "")
         key = subject, f"{subject} of the {rows} rows" if rows else subject, cast(str, point.bound.by)
         before = found.get(key, Share(*key, 0.0, []))

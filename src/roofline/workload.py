@@ -12,6 +12,7 @@ from roofline.num import Expr, Num, number, where
 from roofline.routing import EVEN, Spread
 
 MOST = 1 << 40
+CALL = "call"  # the phase of a pass that has no tokens: one call of any module
 
 
 @dataclass(frozen=True, slots=True)

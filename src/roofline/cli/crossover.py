@@ -22,7 +22,8 @@ def crossover(
     Parameters
     ----------
     model
-        A built-in name (roofline models), a Hugging Face id, a folder, a config.json, or 7B (weights only).
+        A built-in name (roofline models), a Hugging Face id, a folder, a config.json, a GGUF file,
+        hf://OWNER/NAME (its headers too), or 7B (weights only).
     kernel
         One kernel alone, by its name in roofline predict.
     json

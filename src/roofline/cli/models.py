@@ -16,7 +16,8 @@ def models(name: str | None = None, /, *, json: Annotated[bool, Parameter(negati
     Parameters
     ----------
     name
-        A built-in name, a Hugging Face id, a folder or a config.json; without one, the list.
+        A built-in name, a Hugging Face id, a folder, a config.json, a GGUF file or hf://OWNER/NAME (its
+        headers too); without one, the list.
     json
         One JSON object instead of text.
     """

@@ -30,7 +30,8 @@ def predict(
     Parameters
     ----------
     model
-        A built-in name (roofline models), a Hugging Face id, a folder, a config.json, or 7B (weights only).
+        A built-in name (roofline models), a Hugging Face id, a folder, a config.json, a GGUF file,
+        hf://OWNER/NAME (its headers too), or 7B (weights only).
     against
         A device, or "FIELD=VALUE ..." of options, device and model: a second ledger beside the first.
     measured

@@ -23,7 +23,8 @@ def report(
     Parameters
     ----------
     model
-        A built-in name (roofline models), a Hugging Face id, a folder, a config.json, or 7B (weights only).
+        A built-in name (roofline models), a Hugging Face id, a folder, a config.json, a GGUF file,
+        hf://OWNER/NAME (its headers too), or 7B (weights only).
     output
         The file to write, as report.html. It asks for nothing from elsewhere and opens from a disk.
     """

@@ -15,6 +15,8 @@ from roofline.routing import Spread
 from roofline.shard import Axis, Shard
 from roofline.workload import Images, Precision, Rows, Workload
 
+VECTORS = "vectors"  # what stands for every norm and bias of a layer among the formats that it is stored in
+
 
 @dataclass(frozen=True, slots=True)
 class Weight:
@@ -48,15 +50,22 @@ class Weight:
         """Numbers that one token goes through."""
         return self.parameters if self.experts is None else self.size * self.top_k
 
-    def bytes(self, precision: Precision, shard: Shard, stored: DType | None = None) -> Num:
-        """Bytes that one rank stores, in the format that it is `stored` in where the precision asks for that [byte]."""
+    def bytes(
+        self, precision: Precision, shard: Shard, stored: DType | None = None, vectors: DType | None = None
+    ) -> Num:
+        """Bytes that one rank stores [byte].
+
+        In the format that it is `stored` in, and its bias in that of `vectors`, where the precision asks for that.
+        """
         copies = 1 if self.experts is None else shard.units(self.experts)
         rows = shard.elements(self.out)
+        asked = precision.weights == STORED
+        vector = vectors if asked and vectors is not None else precision.vectors
         if self.inp is None:
-            return copies * precision.vectors.of(rows)
-        form = dtype(precision.weights) if stored is None or precision.weights != STORED else stored
+            return copies * (stored if asked and stored is not None else vector).of(rows)
+        form = stored if asked and stored is not None else dtype(precision.weights)
         matrix = form.matrix(rows, shard.elements(self.inp))
-        return copies * (matrix + precision.vectors.of(rows) if self.bias else matrix)
+        return copies * (matrix + vector.of(rows) if self.bias else matrix)
 
 
 class Kernel(NamedTuple):
@@ -96,6 +105,7 @@ class Pass:
             return self
         other = copy(self)
         other.stored = stored
+        other.vectors = stored.get(VECTORS, self.precision.vectors)
         return other
 
     def format(self, part: str, weight: Weight) -> DType:

@@ -40,7 +40,7 @@ class Embedding(Stateless):
             rows=self.vocab.elements,
             positions=self.positions,
             ranks=run.shard.ranks(self.vocab),
-            weights=run.weights,
+            weights=run.format(self.label, self.weights()[0]),
             activations=run.activations,
         )
         return (

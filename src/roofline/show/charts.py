@@ -33,6 +33,7 @@ from roofline.show.specs.base import Json
 from roofline.show.specs.lines import ridges_spec, sweep_spec
 from roofline.show.specs.roofline import roofline_spec
 from roofline.units import GIB, gib, percent, scale, si, significant
+from roofline.workload import CALL
 
 _ROUNDED = 1 + 2**-30  # a dot on its roof may stand above it by a rounding
 
@@ -105,6 +106,8 @@ def ledger_roofline(ledger: Ledger, *, against: Sequence[Device] = (), roofs: Se
     total = ledger.total
     time = "bound" if ledger.efficiency is None else "derated"
     rate = f"{significant(number(total.tokens_per_second), 4)} tokens/s"
+    if ledger.workload.phase == CALL:
+        rate = words.rate(ledger, number(total.seconds))
     at = "at the bound" if ledger.efficiency is None else "derated"
     return roofline(
         ledger.kernels,

@@ -20,6 +20,7 @@ from roofline.show.schema import (
     AgainstRecord,
     ByHandRecord,
     CacheRecord,
+    CheckpointRecord,
     CrossoverRecord,
     CrossoversRecord,
     DeviceRecord,
@@ -173,7 +174,7 @@ def _op(found: ByHand) -> OpRecord:
 def _rows(rows: Rows) -> RowsRecord:
     sizes = (rows.sequences, rows.new, rows.context)
     sequences, new, context = (cast(int, each) for each in sizes)
-    phase = cast(Literal["decode", "prefill"], rows.phase)
+    phase = cast(Literal["decode", "prefill", "call"], rows.phase)
     return RowsRecord(phase, sequences, new, context, "all" if rows.all_logits else "last")
 
 
@@ -181,7 +182,7 @@ def _workload(ledger: Ledger) -> WorkloadRecord:
     groups = [_rows(each) for each in ledger.workload.groups]
     precision = ledger.precision
     return WorkloadRecord(
-        phase=cast(Literal["decode", "prefill", "mixed"], ledger.workload.phase),
+        phase=cast(Literal["decode", "prefill", "mixed", "call"], ledger.workload.phase),
         sequences=groups[0].sequences,
         new_tokens=groups[0].new_tokens,
         context=groups[0].context,
@@ -366,6 +367,21 @@ def _caches(model: Model) -> list[CacheRecord]:
     ]
 
 
+def _checkpoint(model: Model) -> CheckpointRecord | None:
+    """What the headers of its weights say."""
+    held = model.checkpoint
+    if held is None:
+        return None
+    return CheckpointRecord(
+        cast(Literal["safetensors", "gguf"], held.kind),
+        len(held.files),
+        len(held.tensors),
+        held.bytes,
+        held.formats,
+        held.parts,
+    )
+
+
 def model_record(model: Model) -> dict[str, Any]:
     """One model's counts."""
     return _plain(
@@ -380,6 +396,7 @@ def model_record(model: Model) -> dict[str, Any]:
             stored_weight_bytes=(
                 cast(int, model.weight_bytes(Precision(STORED), Shard())) if model.quantised else None
             ),
+            checkpoint=_checkpoint(model),
             max_positions=model.max_positions,
             assumptions=list(model.assumptions),
             sources=dict(model.sources),

@@ -208,7 +208,7 @@ def _levers(ledger: Ledger, held: Memory) -> list[Section]:
     """What would help, and in a sentence what would not."""
     good = [each for each in ledger.levers if each.helps]
     bad = [each for each in ledger.levers if not each.helps]
-    heads = [Head("change", "name"), Head("tokens/s"), Head("gain"), Head("a pass"), Head("memory", "text")]
+    heads = [Head("change", "name"), Head(words.unit(ledger)), Head("gain"), Head("a pass"), Head("memory", "text")]
     rows = [
         [
             each.change,

@@ -32,7 +32,7 @@ class NamedDevice(msgspec.Struct):
 class RowsRecord(msgspec.Struct):
     """Sequences of one kind in a pass."""
 
-    phase: Literal["decode", "prefill"]
+    phase: Literal["decode", "prefill", "call"]
     sequences: int
     new_tokens: int
     context: int
@@ -42,7 +42,7 @@ class RowsRecord(msgspec.Struct):
 class WorkloadRecord(msgspec.Struct):
     """What was run, defaults included."""
 
-    phase: Literal["decode", "prefill", "mixed"]
+    phase: Literal["decode", "prefill", "mixed", "call"]
     sequences: int
     new_tokens: int
     context: int
@@ -294,8 +294,22 @@ class CacheRecord(msgspec.Struct):
     long_bytes: int
 
 
+class CheckpointRecord(msgspec.Struct):
+    """What the headers of a checkpoint say: how many files and tensors, and bytes by format and by part [byte]."""
+
+    kind: Literal["safetensors", "gguf"]
+    files: int
+    tensors: int
+    bytes: int
+    formats: dict[str, int]
+    parts: dict[str, int]
+
+
 class ModelRecord(msgspec.Struct):
-    """`models NAME --json`; `stored_weight_bytes` where the checkpoint's file says formats of its weights."""
+    """`models NAME --json`; `stored_weight_bytes` where the checkpoint's file says formats of its weights.
+
+    `checkpoint` is what its headers say, null where they were not read.
+    """
 
     schema: Literal["roofline.model/1"]
     name: str
@@ -305,6 +319,7 @@ class ModelRecord(msgspec.Struct):
     cache: list[CacheRecord]
     weight_bytes: int
     stored_weight_bytes: int | None
+    checkpoint: CheckpointRecord | None
     max_positions: int | None
     assumptions: list[str]
     sources: dict[str, str]

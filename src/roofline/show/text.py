@@ -129,7 +129,7 @@ def _levers(ledger: Ledger, held: Memory) -> list[RenderableType]:
     if good:
         heads = [
             ("what would help", "left"),
-            ("tokens/s", "right"),
+            (words.unit(ledger), "right"),
             ("gain", "right"),
             ("a pass", "right"),
             ("", "left"),
@@ -214,6 +214,15 @@ def _stored(model: Model) -> str:
     return gib(_number(model.weight_bytes(Precision(STORED), Shard()))) if model.quantised else ""
 
 
+def _checkpoint(model: Model) -> list[tuple[str, str]]:
+    """What the headers of its weights say: bytes by format, and by part."""
+    held = model.checkpoint
+    if held is None:
+        return []
+    sums = [*held.formats.items(), *held.parts.items()]
+    return [(f"{held.kind} headers", gib(held.bytes)), *((f"  {name}", gib(size)) for name, size in sums)]
+
+
 def model_text(model: Model) -> RenderableType:
     """One model's exact counts."""
     counted = model.parameters()
@@ -236,6 +245,7 @@ def model_text(model: Model) -> RenderableType:
         *_caches(model),
         ("weights (bf16)", gib(_number(model.weight_bytes(Precision(), Shard())))),
         ("weights (as stored)", _stored(model)),
+        *_checkpoint(model),
     ]
     if model.max_positions:
         rows.append(("positions in the config", f"{model.max_positions:,}"))

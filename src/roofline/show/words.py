@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from roofline.units import GIGA, MEGA, TERA, gib, si, significant
+from roofline.workload import CALL, Precision, Rows
 
 if TYPE_CHECKING:
     from roofline.capacity import Memory
     from roofline.ledger import Ledger
     from roofline.levers import Lever
-    from roofline.workload import Precision, Rows
 
 
 def title(ledger: Ledger) -> str:
@@ -26,6 +26,8 @@ def subject(ledger: Ledger) -> str:
 
 def setting(ledger: Ledger) -> str:
     """Rows and formats."""
+    if ledger.workload.phase == CALL:
+        return f"one call, matrix products at {ledger.precision.compute}"
     return f"{'; '.join(_rows(each) for each in ledger.workload.groups)}, {_formats(ledger.precision)}"
 
 
@@ -60,13 +62,20 @@ def _float(value: object) -> float:
 
 
 def rate(ledger: Ledger, seconds: float) -> str:
-    """Tokens a second; of a mixed pass those that are generated apart from those that are read."""
+    """Tokens a second; of a mixed pass those that are generated apart from those that are read; of a module, calls."""
+    if ledger.workload.phase == CALL:
+        return f"{significant(1 / seconds, 4)} calls/s"
     rates = {"decode": 0.0, "prefill": 0.0}
     for rows in ledger.workload.groups:
         rates[rows.phase] += _float(rows.tokens) / seconds
     if all(rates.values()):
         return f"{significant(rates['decode'], 4)} + {significant(rates['prefill'], 4)} tokens/s"
     return f"{significant(sum(rates.values()), 4)} tokens/s"
+
+
+def unit(ledger: Ledger) -> str:
+    """What throughput counts."""
+    return "calls/s" if ledger.workload.phase == CALL else "tokens/s"
 
 
 def intensity(value: float) -> str:
@@ -82,7 +91,9 @@ def share(value: float) -> str:
 
 
 def largest(ledger: Ledger, held: Memory) -> str:
-    """The largest batch that fits, as a sentence."""
+    """The largest batch that fits, as a sentence; nothing of a module, which has one."""
+    if ledger.workload.phase == CALL:
+        return ""
     if held.max_sequences is None:
         return "No batch is too large."
     rows = " of decode rows" if ledger.workload.phase == "mixed" else ""
@@ -90,7 +101,9 @@ def largest(ledger: Ledger, held: Memory) -> str:
 
 
 def longest(ledger: Ledger, held: Memory) -> str:
-    """The longest context that fits, as a sentence."""
+    """The longest context that fits, as a sentence; nothing of a module."""
+    if ledger.workload.phase == CALL:
+        return ""
     if held.max_context == 0 and not held.fits:
         return "No context fits."
     most = ledger.model.max_positions

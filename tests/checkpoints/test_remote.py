@@ -1,0 +1,231 @@
+"""Headers by range requests: of the Hub and of any address, from a server that answers ranges and from bad ones."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import threading
+import time
+import zlib
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import ClassVar, NamedTuple
+
+import pytest
+
+from stored_files import Shapes, gguf_bytes, header, packed
+from test_headers import CONFIG, META, PLAIN, as_gguf
+
+
+def whole(tensors: Shapes) -> bytes:
+    entries = header(tensors)
+    return packed(entries, max(each["data_offsets"][1] for each in entries.values()))
+
+
+def _files() -> dict[str, bytes]:
+    config = json.dumps(CONFIG).encode()
+    names = sorted(PLAIN)
+    halves = [dict.fromkeys(names[:12]), dict.fromkeys(names[12:])]
+    shards = [{name: PLAIN[name] for name in half} for half in halves]
+    placed = {name: f"model-{at + 1}.safetensors" for at, half in enumerate(halves) for name in half}
+    formats = {"quantization": {"quant_algo": "FP8", "exclude_modules": ["lm_head"]}}
+    return {
+        "own/one/config.json": config,
+        "own/one/model.safetensors": whole(PLAIN),
+        "own/two/config.json": config,
+        "own/two/model.safetensors.index.json": json.dumps({"weight_map": placed}).encode(),
+        **{f"own/two/model-{at + 1}.safetensors": whole(shard) for at, shard in enumerate(shards)},
+        "own/lies/config.json": config,
+        "own/lies/model.safetensors": packed({}, 8, 1 << 62),
+        "own/gguf/tiny.gguf": gguf_bytes(META, as_gguf()),
+        "own/quant/config.json": config,
+        "own/quant/hf_quant_config.json": json.dumps(formats).encode(),
+        "own/broken/config.json": config,
+        "own/broken/hf_quant_config.json": b"{",
+        "own/shut/config.json": config,
+    }
+
+
+class Hub(NamedTuple):
+    """A server that speaks enough of the Hub's protocol, what it was asked, and a command line that asks it."""
+
+    asked: list[tuple[str, str, str]]
+    sent: list[int]
+    address: str
+    run: Callable[..., subprocess.CompletedProcess[str]]
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Files by ranges; below /whole it knows no ranges, below /slow it never ends, below /wrong it sends others."""
+
+    protocol_version = "HTTP/1.1"
+    files: dict[str, bytes]
+    asked: list[tuple[str, str, str]]
+    sent: list[int]
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+    def do_GET(self) -> None:
+        span = self.headers.get("Range", "")
+        self.asked.append((self.command, self.path, span))
+        way, _, rest = self.path.lstrip("/").partition("/")
+        name = (rest if way in ("whole", "slow", "wrong") else self.path.lstrip("/")).replace("/resolve/main", "")
+        content = self.files.get(name)
+        if content is None or (name.startswith("own/shut") and "quant" in name):
+            self.send_response(403 if name.startswith("own/shut/") else 404)
+            self.send_header("X-Error-Code", "GatedRepo" if name.startswith("own/shut/") else "EntryNotFound")
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            return
+        found = re.fullmatch(r"bytes=(\d+)-(\d+)", span)
+        if way == "slow":
+            return self._slowly()
+        if found and way != "whole":
+            begin, end = int(found[1]), min(int(found[2]), len(content) - 1)
+            self.send_response(206)
+            self.send_header("Content-Range", f"bytes {begin + (way == 'wrong')}-{end}/{len(content)}")
+            content = content[begin : end + 1]
+        else:
+            self.send_response(200)
+        self.send_header("Content-Length", str(10**12 if way == "whole" else len(content)))
+        self.send_header("ETag", f'"{zlib.crc32(name.encode()):08x}"')
+        self.send_header("X-Repo-Commit", "0123456789" * 4)
+        self.end_headers()
+        if self.command == "GET":
+            self.sent.append(len(content))
+            self.wfile.write(content)
+
+    do_HEAD = do_GET
+
+    def _slowly(self) -> None:
+        self.send_response(206)
+        self.send_header("Content-Range", "bytes 0-7/1000000")
+        self.end_headers()
+        for _ in range(100):
+            time.sleep(0.2)
+            try:
+                self.wfile.write(b"")
+            except OSError:
+                return
+
+
+@pytest.fixture
+def hub(tmp_path: Path) -> Iterator[Hub]:
+    class Own(Handler):
+        files = _files()
+        asked: ClassVar = []
+        sent: ClassVar = []
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Own)
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+    thread.start()
+    address = f"http://127.0.0.1:{server.server_port}"
+
+    def run(*arguments: str, **changes: str) -> subprocess.CompletedProcess[str]:
+        kept = {k: v for k, v in os.environ.items() if not k.startswith("HF_") and not k.lower().endswith("_proxy")}
+        environment = {**kept, "HF_ENDPOINT": address, "HF_HOME": str(tmp_path / "hf"), "COLUMNS": "80", **changes}
+        patience = changes.get("PATIENCE", "10")
+        code = "import roofline.checkpoints.sources as s; from roofline.cli import main; "
+        code += f"s._PATIENCE = {patience}; s._DEADLINE = {patience}; main()"
+        command = [sys.executable, "-c", code, *arguments]
+        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+
+    yield Hub(Own.asked, Own.sent, address, run)
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+def refused(answer: subprocess.CompletedProcess[str], *words: str) -> None:
+    assert (answer.returncode, answer.stdout) == (2, ""), answer.stderr
+    assert re.fullmatch(r"roofline: .+\n", answer.stderr), answer.stderr
+    for word in words:
+        assert word in answer.stderr, answer.stderr
+
+
+@pytest.mark.parametrize("repo", ["own/one", "own/two", "own/one/model.safetensors"])
+def test_checkpoint_on_the_hub(hub, repo):
+    """Of each file the 8 bytes of its length and its header, no weight."""
+    answer = hub.run("models", f"hf://{repo}", "--json")
+    assert answer.returncode == 0, answer.stderr
+    record = json.loads(answer.stdout)
+
+    assert record["checkpoint"]["bytes"] == record["weight_bytes"] == 2 * record["parameters"]["total"]
+    assert record["checkpoint"]["files"] == (2 if repo == "own/two" else 1)
+    ranges = [span for _, path, span in hub.asked if re.search(r"model(-\d)?\.safetensors$", path)]
+    assert sorted(ranges)[: len(ranges) // 2] == ["bytes=0-7"] * (len(ranges) // 2)
+    assert sum(hub.sent) < 20_000 < record["checkpoint"]["bytes"]
+
+
+def test_plain_hub_id_reads_no_header(hub):
+    """Its config.json alone, and whether there is an hf_quant_config.json beside it."""
+    record = json.loads(hub.run("models", "own/one", "--json").stdout)
+    assert record["checkpoint"] is None
+    assert not any("safetensors" in path for _, path, _ in hub.asked)
+
+
+@pytest.mark.parametrize("form", ["hf://own/gguf/tiny.gguf", "{address}/own/gguf/tiny.gguf?download=true"])
+def test_gguf_by_its_address(hub, form):
+    answer = hub.run("models", form.format(address=hub.address), "--json")
+    if form.startswith("{"):  # this server has no files by a query
+        refused(answer, "404")
+        answer = hub.run("models", form.format(address=hub.address).partition("?")[0], "--json")
+    assert answer.returncode == 0, answer.stderr
+    record = json.loads(answer.stdout)
+    assert record["checkpoint"]["bytes"] == record["stored_weight_bytes"]
+
+
+def test_formats_beside_a_config_on_the_hub(hub):
+    """hf_quant_config.json: FP8 with a scale of 4 bytes a matrix, the head as it is."""
+    record = json.loads(hub.run("models", "own/quant", "--json").stdout)
+    matrices = sum(len(shape) == 2 and ".layers." in name for name, (_, shape) in PLAIN.items())
+    inside = sum(shape[0] * shape[1] for name, (_, shape) in PLAIN.items() if ".layers." in name and len(shape) == 2)
+
+    assert record["stored_weight_bytes"] == record["weight_bytes"] - inside + 4 * matrices
+    again = hub.run("models", "own/quant", "--json", HF_HUB_OFFLINE="1")
+    assert json.loads(again.stdout) == record
+
+
+def test_formats_that_are_none_or_closed(hub):
+    refused(hub.run("models", "own/broken"), "own/broken/hf_quant_config.json", "not valid JSON")
+    refused(hub.run("models", "own/shut"), "403", "Whether its weights are quantised is not known")
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("hf://own/missing", ("404", "own/missing/model.safetensors")),
+        ("hf://own/lies", ("own/lies/model.safetensors", "4,611,686,018,427,387,904 bytes")),
+        ("hf://own/one/config.json", ("is no checkpoint",)),
+        ("hf://own", ("Write hf://OWNER/NAME",)),
+        ("hf://own/../one", ("Write hf://OWNER/NAME",)),
+        ("hf://own/gguf/absent.gguf", ("404",)),
+        ("{address}/whole/own/gguf/tiny.gguf", ("does not answer range requests",)),
+        ("{address}/wrong/own/gguf/tiny.gguf", ("does not answer range requests",)),
+        ("{address}/own/one/config.json", ("no address of a GGUF file",)),
+        ("http://127.0.0.1:1/x.gguf", ("cannot be read",)),
+        ("https:///x.gguf", ("has no host",)),
+    ],
+)
+def test_address_that_gives_no_header(hub, name, says):
+    refused(hub.run("models", name.format(address=hub.address)), *says)
+
+
+def test_server_that_never_answers(hub):
+    """It is left alone after the deadline."""
+    start = time.monotonic()
+    refused(hub.run("models", f"{hub.address}/slow/own/gguf/tiny.gguf", PATIENCE="1"), "tiny.gguf")
+    assert time.monotonic() - start < 15
+
+
+def test_token_goes_to_the_hub_alone(hub):
+    """To its own host, as HF_TOKEN says; never to another address."""
+    from roofline.checkpoints.sources import at
+
+    assert "authorization" not in {key.lower() for key in at(f"{hub.address}/x.gguf")._headers}
