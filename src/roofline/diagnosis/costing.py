@@ -22,6 +22,7 @@ from roofline.diagnosis.tail import Tail, tail_of
 from roofline.errors import UnknownName
 from roofline.ops import elementwise
 from roofline.trace.classify import CATEGORIES
+from roofline.trace.coding import distinct
 from roofline.trace.events import KERNEL, NONE, SET, Trace, listed
 from roofline.trace.link import Links
 
@@ -80,11 +81,15 @@ class Costing:
     owner: Ints  # the operator whose cost it is, or that it helps; NONE
     tail: Tail | None = None
 
+    def all_of(self, piece: int) -> tuple[int, int, int]:
+        """FLOPs, memory bytes and link bytes of a whole piece."""
+        cost = self.pieces[piece].work.cost
+        return whole(cost.total_flops), whole(cost.bytes), whole(cost.link_bytes)
+
     def amounts(self, at: int) -> tuple[int, int, int]:
         """FLOPs, memory bytes and link bytes of one activity; the parts of a piece add up to it exactly."""
-        cost = self.pieces[int(self.which[at])].work.cost
         begin, end, all_ = int(self.before[at]), int(self.upto[at]), int(self.whole[at])
-        flops, moved, sent = whole(cost.total_flops), whole(cost.bytes), whole(cost.link_bytes)
+        flops, moved, sent = self.all_of(int(self.which[at]))
         if begin == 0 and end == all_:
             return flops, moved, sent
         first, second, third = (n * end // all_ - n * begin // all_ for n in (flops, moved, sent))
@@ -199,33 +204,19 @@ def _climb(trace: Trace, links: Links, rows: Ints, open_: Ints, book: _Book, whi
         op = current[open_]
         outer = parent[op]
         inside = outer != NONE
-        table = np.stack(
-            [
-                ops.name[op],
-                ops.detail[op],
-                np.where(inside, ops.name[np.maximum(outer, 0)], NONE),
-                np.where(inside, ops.detail[np.maximum(outer, 0)], NONE),
-                trace.gpu.name[rows[open_]],
-            ]
+        table = (
+            ops.name[op],
+            ops.detail[op],
+            np.where(inside, ops.name[np.maximum(outer, 0)], NONE),
+            np.where(inside, ops.detail[np.maximum(outer, 0)], NONE),
+            trace.gpu.name[rows[open_]],
         )
-        keys, back = _distinct(table)
-        numbers = np.array([book.number(*key) for key in keys], np.int64)[back]
+        keys, back = distinct(*table)
+        numbers = np.array([book.number(*key) for key in listed(keys.T)], np.int64)[back]
         hit = numbers != NONE
         which[open_[hit]], owner[open_[hit]] = numbers[hit], op[hit]
         open_ = open_[~hit]
         current[open_] = parent[current[open_]]
-
-
-def _distinct(table: Ints) -> tuple[list[tuple[int, ...]], Ints]:
-    """The distinct columns of a table, and which one each column is."""
-    import numpy as np
-
-    code = np.zeros(table.shape[1], np.int64)
-    for row in table:
-        _, code = np.unique(code * (int(row.max()) + 2) + row + 1, return_inverse=True)
-    _, first = np.unique(code, return_index=True)
-    columns = table[:, first].T
-    return [tuple(listed(each)) for each in columns], code
 
 
 def _leave_containers(links: Links, book: _Book, which: Ints, owner: Ints) -> None:
@@ -317,11 +308,12 @@ def _share(trace: Trace, rows: Ints, kinds: Ints, book: _Book, found: Costing, g
 
 def _memsets(moved: Ints, sets: Ints, book: _Book, found: Costing) -> None:
     """A memset writes the bytes that it records."""
-    known: dict[int, int] = {}
-    for at, size in zip(listed(sets), listed(moved[sets]), strict=True):
-        if size <= 0:
-            continue
-        if size not in known:
-            work = elementwise(n=size, reads=0, writes=1, flops=0, activations="int8")
-            known[size] = book.add(work, "memset", f"{size}")
-        found.which[at], found.why[at] = known[size], COSTED
+    import numpy as np
+
+    sets = sets[moved[sets] > 0]
+    sizes, first, which = np.unique(moved[sets], return_index=True, return_inverse=True)
+    numbers = np.zeros(len(sizes), np.int64)
+    for at in listed(np.argsort(first)):
+        work = elementwise(n=int(sizes[at]), reads=0, writes=1, flops=0, activations="int8")
+        numbers[at] = book.add(work, "memset", f"{sizes[at]}")
+    found.which[sets], found.why[sets] = numbers[which], COSTED

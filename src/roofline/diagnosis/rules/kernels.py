@@ -9,6 +9,7 @@ from roofline.diagnosis.findings import Finding
 from roofline.diagnosis.numbers import real
 from roofline.diagnosis.result import KernelRow
 from roofline.diagnosis.rules.scene import Scene, rule
+from roofline.trace import timeline
 from roofline.trace.classify import CATEGORIES, COMPUTE
 from roofline.trace.events import KERNEL, listed
 from roofline.units import NS_PER_S, percent, si
@@ -67,21 +68,21 @@ def unfused(scene: Scene) -> Iterator[Finding]:
 
     gpu = scene.trace.gpu
     stake, chains, longest, time = 0, 0, 0, 0
-    element = CATEGORIES.index("elementwise")
     compute = np.isin(scene.kinds, [CATEGORIES.index(each) for each in COMPUTE]) & (gpu.kind[scene.rows] == KERNEL)
+    fusable = np.array([_fusable(name) for name in scene.trace.names], bool)
+    element = (scene.kinds == CATEGORIES.index("elementwise")) & fusable[gpu.name[scene.rows]]
     for stream in np.unique(gpu.stream[scene.rows]):
         mine = np.flatnonzero(compute & (gpu.stream[scene.rows] == stream))
-        durations, kinds = listed(gpu.duration[scene.rows[mine]]), listed(scene.kinds[mine])
-        names = [scene.trace.names[each] for each in listed(gpu.name[scene.rows[mine]])]
-        chain: list[int] = []
-        for kind, duration, name in [*zip(kinds, durations, names, strict=True), (-1, 0, "")]:
-            if kind == element and "Fill" not in name and not name.startswith("triton_"):
-                chain.append(duration)
-                continue
-            if len(chain) >= _CHAIN:
-                stake, chains = stake + sum(chain) - max(chain), chains + 1
-                longest, time = max(longest, len(chain)), time + sum(chain)
-            chain = []
+        if not len(mine):
+            continue
+        duration = gpu.duration[scene.rows[mine]]
+        fresh = np.r_[True, element[mine[1:]] != element[mine[:-1]]]
+        first = np.flatnonzero(fresh)
+        lengths = np.diff(np.r_[first, len(mine)])
+        chained = element[mine[first]] & (lengths >= _CHAIN)
+        sums, most = np.add.reduceat(duration, first)[chained], np.maximum.reduceat(duration, first)[chained]
+        stake, chains = stake + int((sums - most).sum()), chains + len(sums)
+        longest, time = max(longest, int(lengths[chained].max(initial=0))), time + int(sums.sum())
     if chains:
         yield Finding(
             "unfused",
@@ -93,6 +94,11 @@ def unfused(scene: Scene) -> Iterator[Finding]:
             ),
             "torch.compile the module around them, or a fused kernel of a library (norm, activation, RoPE, loss).",
         )
+
+
+def _fusable(name: str) -> bool:
+    """Whether an elementwise kernel of this name could be one with its neighbours: it reads, and is not fused yet."""
+    return "Fill" not in name and not name.startswith("triton_")
 
 
 @rule("busy-on-memory")
@@ -139,10 +145,7 @@ def optimiser(scene: Scene) -> Iterator[Finding]:
         return
     call = links.call[scene.rows]
     launched = np.where(call >= 0, trace.calls.start[np.maximum(call, 0)], np.iinfo(np.int64).min)
-    within = np.zeros(len(scene.rows), bool)
-    for at in listed(marks):
-        start, end = int(trace.marks.start[at]), int(trace.marks.start[at] + trace.marks.duration[at])
-        within |= (launched >= start) & (launched < end)
+    within = timeline.inside(timeline.union(trace.marks.start[marks], trace.marks.end[marks]), launched)
     within &= gpu.kind[scene.rows] == KERNEL
     count = int(within.sum())
     names = {trace.names[each] for each in listed(np.unique(gpu.name[scene.rows[within]]))}

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from roofline.errors import TraceError
 from roofline.trace.events import COPY, KERNEL, NONE, SET, Activities, Card, Counts, Ranges, Rank, Trace
-from roofline.trace.readers.decode import Batch, Columns, decode
+from roofline.trace.readers.columns import Batch, Columns
+from roofline.trace.readers.decode import decode
 from roofline.trace.readers.pieces import NoEvents, Pieces
 from roofline.trace.readers.source import Source
 from roofline.trace.readers.words import DEVICE, detail_text
@@ -123,7 +124,10 @@ class _Merged:
         for role, parts in batch.roles.items():
             for columns in parts:
                 columns.name = names[columns.name]
-                columns.detail = np.where(columns.detail == NONE, NONE, details[columns.detail]).astype(np.int32)
+                if columns.detail is None:
+                    columns.detail = np.full(len(columns.name), NONE, np.int32)
+                else:
+                    columns.detail = np.where(columns.detail == NONE, NONE, details[columns.detail])
                 if role not in DEVICE:
                     columns.lane = lanes[columns.lane]
                 self.parts.setdefault(role, []).append(columns)
