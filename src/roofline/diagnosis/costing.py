@@ -212,7 +212,7 @@ def _climb(trace: Trace, links: Links, rows: Ints, open_: Ints, book: _Book, whi
             trace.gpu.name[rows[open_]],
         )
         keys, back = distinct(*table)
-        numbers = np.array([book.number(*key) for key in listed(keys.T)], np.int64)[back]
+        numbers = np.array([book.number(*map(int, key)) for key in keys.T], np.int64)[back]
         hit = numbers != NONE
         which[open_[hit]], owner[open_[hit]] = numbers[hit], op[hit]
         open_ = open_[~hit]

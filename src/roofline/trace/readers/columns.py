@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, fields
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
@@ -57,6 +57,21 @@ class Batch:
     end: int | None = None  # where the array ended within the piece
 
 
+def joined(parts: list[Columns]) -> Columns:
+    """Rows of one role, one after another."""
+    import numpy as np
+
+    if len(parts) == 1:
+        return parts[0]
+    found: dict[str, Any] = {}
+    for each in fields(Columns):
+        columns = [getattr(part, each.name) for part in parts]
+        if each.name == "detail" and any(column is not None for column in columns):
+            columns = [_nothing(len(part.start)) if part.detail is None else part.detail for part in parts]
+        found[each.name] = None if columns[0] is None else np.concatenate(columns)
+    return Columns(**found)
+
+
 class _Numbers(dict[Any, int]):
     """Numbers for what is named, in the order in which it comes."""
 
@@ -68,33 +83,41 @@ class _Numbers(dict[Any, int]):
 class Fill:
     """Events of one piece into the columns of its batch."""
 
-    def __init__(self, batch: Batch, text: Callable[[], bytes], events: Sequence[Row]) -> None:
-        self.batch, self.text, self.events = batch, text, events
+    def __init__(self, batch: Batch) -> None:
+        self.batch = batch
         self.names, self.details, self.lanes = _Numbers(), _Numbers(), _Numbers()
+        self._text: bytes | memoryview = b""
+        self._events: Sequence[Row] = ()
         self._texts: dict[int, Row] | None = None
 
-    def all(self) -> None:
-        """Sort the events by their category and take the rows of each."""
+    def add(self, text: bytes | memoryview, events: Sequence[Row]) -> None:
+        """Sort the events of a part by their category and take the rows of each."""
         batch = self.batch
-        batch.read += len(self.events)
+        batch.read += len(events)
+        self._text, self._events, self._texts = text, events, None
         for category, rows in self._by_category():
             role = ROLES.get((category or "").lower())
             if role is None:
                 batch.left_out[reason(category)] += len(rows)
                 continue
             if role == "python":
-                found = rows
-                rows = [each for each in rows if each.name is not None and each.name[: len(MODULE)] == MODULE]
-                batch.left_out[FRAMES] += len(found) - len(rows)
-                role = "mark"
-            if rows:
+                modules = [each for each in rows if each.name is not None and each.name[: len(MODULE)] == MODULE]
+                batch.left_out[FRAMES] += len(rows) - len(modules)
+                if modules:
+                    self._add("mark", modules)
+            else:
                 self._add(role, rows)
-        batch.names, batch.details = list(self.names), list(self.details)
-        batch.lanes = list(self.lanes)
+
+    def close(self) -> None:
+        """The batch is complete: nothing else of the text is kept."""
+        self._text, self._events, self._texts = b"", (), None
+        batch = self.batch
+        batch.names, batch.details, batch.lanes = list(self.names), list(self.details), list(self.lanes)
+        batch.roles = {role: [joined(parts)] for role, parts in batch.roles.items()}
 
     def _by_category(self) -> Iterable[tuple[str | None, list[Row]]]:
         kinds: defaultdict[type, list[Row]] = defaultdict(list)
-        for each in self.events:
+        for each in self._events:
             kinds[type(each)].append(each)
         for kind, rows in kinds.items():
             if kind in CATEGORY:
@@ -113,17 +136,17 @@ class Fill:
             try:
                 return times.nanoseconds([each.ts for each in rows]), times.nanoseconds([each.dur for each in rows])
             except times.Inexact:
-                rows = [self._text(each) for each in rows]
+                rows = [self._as_text(each) for each in rows]
         starts = times.exact([bytes(each.ts) for each in rows])
         durations = times.exact([bytes(each.dur) for each in rows])
         if bytes(rows[0].ts)[:1] == b'"':
             self.batch.notes["times are written as text, not as numbers"] += len(rows)
         return starts, durations
 
-    def _text(self, event: Row) -> Row:
+    def _as_text(self, event: Row) -> Row:
         """The same event with its times as text."""
         if self._texts is None:
-            pairs = zip(self.events, TEXT_EVENTS.decode(self.text()), strict=True)
+            pairs = zip(self._events, TEXT_EVENTS.decode(self._text), strict=True)
             self._texts = {id(each): text for each, text in pairs if text is not None}
         return self._texts[id(event)]
 

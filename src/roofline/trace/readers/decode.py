@@ -1,31 +1,81 @@
-"""One piece of text to columns: decoded by the category of each event, mended where it is faulty.
+"""Text of events to columns: in parts that fit a cache, decoded by the category of each event, mended where faulty.
 
-A piece is decoded on its own, in this process or another one.
+A piece is decoded on its own, in this process or another one, which may read it from the file itself.
 """
 
 from __future__ import annotations
 
 import gc
+import os
 import re
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 from roofline.trace.readers.columns import Batch, Fill
 from roofline.trace.readers.records import ERRORS, Row, events_of
+from roofline.trace.readers.seams import next_seam
+from roofline.units import MIB
+
+_PART = MIB  # [byte] what its events become fits the cache of a CPU
 
 
-def decode(text: bytes | bytearray | memoryview, closed: bool) -> Batch:
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A file that lies here as it is, unpacked; and how it is known to be the same still."""
+
+    path: str
+    identity: tuple[int, int, int]  # inode, size, time of its last change
+
+
+def identity(descriptor: int) -> tuple[int, int, int]:
+    """What an open file is known by, as long as nobody writes to it."""
+    stat = os.fstat(descriptor)
+    return stat.st_ino, stat.st_size, stat.st_mtime_ns
+
+
+def decode_range(place: Place, begin: int, end: int, closed: bool) -> Batch:
+    """The columns of a range of a file; raises OSError where the file cannot be read here, or is another one."""
+    text = bytearray(end - begin + 1 + closed)
+    with open(place.path, "rb", buffering=0) as file:
+        if identity(file.fileno()) != place.identity:
+            raise OSError("the file has changed")
+        file.seek(begin)
+        view = memoryview(text)[1 : end - begin + 1]
+        while len(view):
+            count = file.readinto(view)
+            if not count:
+                raise OSError("the file has changed")
+            view = view[count:]
+    text[0] = ord("[")
+    if closed:
+        text[-1] = ord("]")
+    found = decode(text, closed)
+    if found.end is not None:
+        found.end += begin - 1  # in the file
+    return found
+
+
+def decode(text: bytearray, closed: bool) -> Batch:
     """The columns of a piece: a bracket, whole events with commas between them, and, where `closed`, a bracket.
 
     Where the array ends within it, `end` says where; what is not closed is the end of the file.
     """
+    batch = Batch()
+    fill = Fill(batch)
     with _still():
-        return _decode(text, closed)
+        for part, at, last in _parts(text):
+            _decode(fill, part, closed or not last)
+            if batch.end is not None:
+                batch.end += at
+                break
+        fill.close()
+    return batch
 
 
 @contextmanager
 def _still() -> Generator[None]:
-    """Without the collector of cycles: a piece is thousands of objects, and none is in one."""
+    """Without the collector of cycles: a part is thousands of objects, and none is in one."""
     before = gc.isenabled()
     gc.disable()
     try:
@@ -35,18 +85,32 @@ def _still() -> Generator[None]:
             gc.enable()
 
 
-def _decode(text: bytes | bytearray | memoryview, closed: bool) -> Batch:
-    batch = Batch()
-    events: Sequence[Row]
+def _parts(text: bytearray) -> Iterator[tuple[memoryview, int, bool]]:
+    """Parts of a piece, each in brackets like the piece itself, where it begins, and whether it is the last one."""
+    at, whole = 0, memoryview(text)
+    first = whole[:1].tobytes()
+    while len(text) - at > 2 * _PART and (seam := next_seam(text, at + _PART)) is not None:
+        end, begin = seam
+        after, text[end : end + 1] = text[end : end + 1], b"]"
+        yield whole[at : end + 1], at, False
+        text[end : end + 1] = after
+        text[at : at + 1] = first  # the text is as it was
+        at, first = begin - 1, text[begin - 1 : begin]
+        text[at : at + 1] = b"["
+    yield whole[at:], at, True
+    text[at : at + 1] = first
+
+
+def _decode(fill: Fill, text: memoryview, closed: bool) -> None:
     try:
         events = events_of(text)
     except ERRORS as error:
-        text, events = _mended(bytes(text), error, batch, closed)
-    else:
-        if not closed:  # a list alone, or an object that lacks its end
-            batch.end = len(bytes(text).rstrip()) - 1
-    Fill(batch, lambda: bytes(text), events).all()
-    return batch
+        own = bytes(text)
+        fill.add(*_mended(own, error, fill.batch, closed))
+        return
+    if not closed:  # a list alone, or an object that lacks its end
+        fill.batch.end = len(bytes(text).rstrip()) - 1
+    fill.add(text, events)
 
 
 _TRAILING = re.compile(r"trailing characters \(byte (\d+)\)")
@@ -66,7 +130,7 @@ def _mended(text: bytes, error: Exception, batch: Batch, closed: bool) -> tuple[
             pass
     inner = text[1:-1] if closed or batch.end is not None else text[1:]
     saved = salvage(inner, not closed and batch.end is None)
-    batch.lost = saved.lost
+    batch.lost += saved.lost
     batch.notes.update(saved.notes)
     if batch.end is None and saved.end is not None:
         batch.end = saved.end + 1

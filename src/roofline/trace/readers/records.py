@@ -7,8 +7,6 @@ that is not known here, is decoded into records of one general type.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import reduce
-from operator import or_
 from typing import Any
 
 import msgspec
@@ -132,7 +130,8 @@ def _record(category: str) -> Any:
 _OF = {category: _record(category) for category in (*ROLES, *filter(None, LEFT_OUT), *OTHERS, *_OLD)}
 CATEGORY: dict[type, str] = {kind: category for category, kind in _OF.items()}
 
-_BY_CATEGORY = msgspec.json.Decoder(list[reduce(or_, _OF.values())])
+_ANY: Any = list[tuple(_OF.values())]  # pyright: ignore
+_BY_CATEGORY: msgspec.json.Decoder[list[Any]] = msgspec.json.Decoder(_ANY)
 _EVENTS = msgspec.json.Decoder(list[Event | None])
 TEXT_EVENTS = msgspec.json.Decoder(list[TextEvent | None])
 TEXT_EVENT = msgspec.json.Decoder(TextEvent | None)
