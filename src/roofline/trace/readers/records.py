@@ -7,6 +7,7 @@ that is not known here, is decoded into records of one general type.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 from typing import Any
 
 import msgspec
@@ -127,11 +128,11 @@ def _record(category: str) -> Any:
     )
 
 
-_OF = {category: _record(category) for category in (*ROLES, *filter(None, LEFT_OUT), *OTHERS, *_OLD)}
+_OF: dict[str, Any] = {category: _record(category) for category in (*ROLES, *filter(None, LEFT_OUT), *OTHERS, *_OLD)}
 CATEGORY: dict[type, str] = {kind: category for category, kind in _OF.items()}
 
-_ANY: Any = list[tuple(_OF.values())]  # pyright: ignore
-_BY_CATEGORY: msgspec.json.Decoder[list[Any]] = msgspec.json.Decoder(_ANY)
+_ANY: Any = reduce(lambda kinds, kind: kinds | kind, _OF.values())
+_BY_CATEGORY: msgspec.json.Decoder[list[Any]] = msgspec.json.Decoder(list[_ANY])
 _EVENTS = msgspec.json.Decoder(list[Event | None])
 TEXT_EVENTS = msgspec.json.Decoder(list[TextEvent | None])
 TEXT_EVENT = msgspec.json.Decoder(TextEvent | None)
