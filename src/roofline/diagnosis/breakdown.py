@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from roofline.diagnosis.result import Communication, Copies, Share
 from roofline.trace import timeline
 from roofline.trace.classify import CATEGORIES, COMPUTE, category
+from roofline.trace.coding import distinct
 from roofline.trace.events import COPY, KERNEL, NONE, SET, Activities, Trace, listed
 from roofline.trace.link import Links
 
@@ -29,12 +30,12 @@ def categories(trace: Trace, links: Links, rows: Ints) -> Ints:
     gpu = trace.gpu
     names, ops = gpu.name[rows], links.op[rows]
     op_names = np.where(ops == NONE, NONE, trace.ops.name[np.maximum(ops, 0)] if len(trace.ops) else NONE)
-    pairs, which = np.unique(np.stack([names, op_names]), axis=1, return_inverse=True)
+    pairs, which = distinct(names, op_names)
     numbers = [
         CATEGORIES.index(category(trace.names[name], trace.names[op] if op != NONE else ""))
         for name, op in zip(listed(pairs[0]), listed(pairs[1]), strict=True)
     ]
-    found = np.array(numbers, np.int64)[which.reshape(-1)]
+    found = np.array(numbers, np.int64)[which]
     found[gpu.kind[rows] == COPY] = CATEGORIES.index("copy")
     found[gpu.kind[rows] == SET] = CATEGORIES.index("elementwise")
     return found

@@ -25,6 +25,7 @@ from roofline.dtypes import DType
 from roofline.errors import UnknownName
 from roofline.ops import elementwise
 from roofline.trace.classify import CATEGORIES
+from roofline.trace.coding import distinct
 from roofline.trace.events import COPY, KERNEL, NONE, SET, Trace, listed
 from roofline.trace.link import Links
 
@@ -90,11 +91,15 @@ class Costing:
     operators: tuple[str, ...]  # the name of each operator that owner numbers
     tail: Tail | None = None
 
+    def all_of(self, piece: int) -> tuple[int, int, int]:
+        """FLOPs, memory bytes and link bytes of a whole piece."""
+        cost = self.pieces[piece].work.cost
+        return whole(cost.total_flops), whole(cost.bytes), whole(cost.link_bytes)
+
     def amounts(self, at: int) -> tuple[int, int, int]:
         """FLOPs, memory bytes and link bytes of one activity; the parts of a piece add up to it exactly."""
-        cost = self.pieces[int(self.which[at])].work.cost
         begin, end, all_ = int(self.before[at]), int(self.upto[at]), int(self.whole[at])
-        flops, moved, sent = whole(cost.total_flops), whole(cost.bytes), whole(cost.link_bytes)
+        flops, moved, sent = self.all_of(int(self.which[at]))
         if begin == 0 and end == all_:
             return flops, moved, sent
         first, second, third = (n * end // all_ - n * begin // all_ for n in (flops, moved, sent))
@@ -231,34 +236,20 @@ def _climb(trace: Trace, links: Links, rows: Ints, open_: Ints, book: _Book, whi
         op = current[open_]
         outer = parent[op]
         inside = outer != NONE
-        table = np.stack(
-            [
-                ops.name[op],
-                ops.detail[op],
-                np.where(inside, ops.name[np.maximum(outer, 0)], NONE),
-                np.where(inside, ops.detail[np.maximum(outer, 0)], NONE),
-                trace.gpu.name[rows[open_]],
-                book.passes[open_],
-            ]
+        table = (
+            ops.name[op],
+            ops.detail[op],
+            np.where(inside, ops.name[np.maximum(outer, 0)], NONE),
+            np.where(inside, ops.detail[np.maximum(outer, 0)], NONE),
+            trace.gpu.name[rows[open_]],
+            book.passes[open_],
         )
-        keys, back = _distinct(table)
-        numbers = np.array([book.number(*key) for key in keys], np.int64)[back]
+        keys, back = distinct(*table)
+        numbers = np.array([book.number(*map(int, key)) for key in keys.T], np.int64)[back]
         hit = numbers != NONE
         which[open_[hit]], owner[open_[hit]] = numbers[hit], op[hit]
         open_ = open_[~hit]
         current[open_] = parent[current[open_]]
-
-
-def _distinct(table: Ints) -> tuple[list[tuple[int, ...]], Ints]:
-    """The distinct columns of a table, and which one each column is."""
-    import numpy as np
-
-    code = np.zeros(table.shape[1], np.int64)
-    for row in table:
-        _, code = np.unique(code * (int(row.max()) + 2) + row + 1, return_inverse=True)
-    _, first = np.unique(code, return_index=True)
-    columns = table[:, first].T
-    return [tuple(listed(each)) for each in columns], code
 
 
 def _leave_containers(links: Links, book: _Book, which: Ints, owner: Ints) -> None:
@@ -360,16 +351,16 @@ def _moved(trace: Trace, rows: Ints, book: _Book, found: Costing) -> None:
 
     gpu = trace.gpu
     within = np.array([name.startswith(_WITHIN) for name in trace.names], bool)[gpu.name[rows]]
-    known: dict[tuple[int, bool], int] = {}
-    mine = np.flatnonzero((gpu.kind[rows] == SET) | ((gpu.kind[rows] == COPY) & within))
-    copies = listed(gpu.kind[rows[mine]] == COPY)
-    for at, size, copied in zip(listed(mine), listed(gpu.moved[rows[mine]]), copies, strict=True):
-        if size <= 0:
-            continue
-        if (size, bool(copied)) not in known:
-            work = elementwise(n=size, reads=int(copied), writes=1, flops=0, activations="int8")
-            known[size, bool(copied)] = book.add(work, "copy" if copied else "memset", f"{size}")
-        found.which[at], found.why[at] = known[size, bool(copied)], COSTED
+    copied = (gpu.kind[rows] == COPY) & within
+    mine = np.flatnonzero(((gpu.kind[rows] == SET) | copied) & (gpu.moved[rows] > 0))
+    keys = 2 * gpu.moved[rows[mine]] + copied[mine]
+    known, first, which = np.unique(keys, return_index=True, return_inverse=True)
+    numbers = np.zeros(len(known), np.int64)
+    for at in listed(np.argsort(first)):
+        size, copy = divmod(int(known[at]), 2)
+        work = elementwise(n=size, reads=copy, writes=1, flops=0, activations="int8")
+        numbers[at] = book.add(work, "copy" if copy else "memset", f"{size}")
+    found.which[mine], found.why[mine] = numbers[which], COSTED
 
 
 _WITHIN = ("Memcpy DtoD", "CopyDeviceToDevice")

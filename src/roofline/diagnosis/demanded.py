@@ -10,6 +10,7 @@ from roofline.diagnosis.costing import HELPER, Costing, Piece
 from roofline.diagnosis.numbers import real
 from roofline.diagnosis.result import Demanded, KernelRow, Placed
 from roofline.trace.classify import CATEGORIES, readable
+from roofline.trace.coding import distinct, summed
 from roofline.trace.events import NONE, Trace, listed
 from roofline.units import NS_PER_S
 
@@ -89,10 +90,8 @@ def kernel_rows(
     gpu = trace.gpu
     if not len(rows):
         return (), ()
-    keys, which = np.unique(np.stack([gpu.name[rows], kinds]), axis=1, return_inverse=True)
-    which = which.reshape(-1)
-    sums = np.zeros(keys.shape[1], np.int64)
-    np.add.at(sums, which, gpu.duration[rows])
+    keys, which = distinct(gpu.name[rows], kinds)
+    sums = summed(which, keys.shape[1], gpu.duration[rows])
     calls = np.bincount(which, minlength=keys.shape[1])
     order = np.lexsort((keys[0], -sums))
     place = np.empty(len(order), np.int64)
@@ -130,14 +129,12 @@ def _demands(
     one = has & (costs.before == 0) & (costs.upto == costs.whole)
     at = np.flatnonzero(one)
     if len(at):
-        keys, first, back, calls = np.unique(
-            np.stack([row[at], costs.which[at]]), axis=1, return_index=True, return_inverse=True, return_counts=True
-        )
-        times = np.zeros(keys.shape[1], np.int64)
-        np.add.at(times, back.reshape(-1), duration[at])
+        keys, back = distinct(row[at], costs.which[at])
+        calls = np.bincount(back, minlength=keys.shape[1])
+        times = summed(back, keys.shape[1], duration[at])
         for index in range(keys.shape[1]):
             mine, piece, n, time = int(keys[0, index]), int(keys[1, index]), int(calls[index]), int(times[index])
-            totals[mine].add(costs.pieces[piece], 1.0, costs.amounts(int(at[first[index]])), n, time)
+            totals[mine].add(costs.pieces[piece], 1.0, costs.all_of(piece), n, time)
             placed[mine, piece] = (n, time, float(n))
     for each in listed(np.flatnonzero(has & ~one)):
         mine, piece, time, part = int(row[each]), int(costs.which[each]), int(duration[each]), costs.part(each)
@@ -181,7 +178,8 @@ def _operators(trace: Trace, ops: Ints, which: Ints) -> dict[int, str]:
     known = ops != NONE
     if not known.any():
         return {}
-    pairs, counts = np.unique(np.stack([which[known], trace.ops.name[ops[known]]]), axis=1, return_counts=True)
+    pairs, back = distinct(which[known], trace.ops.name[ops[known]])
+    counts = np.bincount(back, minlength=pairs.shape[1])
     found: dict[int, str] = {}
     for at in listed(np.argsort(counts, kind="stable")):  # the most frequent comes last, and stays
         found[int(pairs[0, at])] = trace.names[int(pairs[1, at])]

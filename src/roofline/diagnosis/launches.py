@@ -33,7 +33,9 @@ def launches(trace: Trace, links: Links, rows: Ints, captured: int = 0) -> Launc
     single = rows[linked & plain]
     single_call = links.call[single]
     delay = gpu.start[single] - calls.start[single_call] if len(single) else np.zeros(0, np.int64)
-    cost = _median(calls.duration[np.unique(single_call)]) if len(single) else None
+    launching = np.zeros(len(calls), bool)
+    launching[single_call] = True
+    cost = _median(calls.duration[launching])
     short = rows[kernels & (gpu.duration[rows] < (cost or 0))]
     depth = (
         _depth(gpu.start[rows], gpu.end[rows], np.where(linked, calls.start[np.maximum(call, 0)], gpu.start[rows]))

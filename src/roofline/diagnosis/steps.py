@@ -45,12 +45,14 @@ def _steps(trace: Trace, links: Links, rows: Ints, mine: Ints) -> Steps:
     marks, gpu, calls = trace.marks, trace.gpu, trace.calls
     call = links.call[rows]
     launched = np.where(call == NONE, np.iinfo(np.int64).min, calls.start[np.maximum(call, 0)] if len(calls) else 0)
+    order = np.argsort(launched, kind="stable")
+    times = launched[order]
     lengths = marks.duration[mine]
     warm = _warm_ups(listed(lengths))
     found: list[Step] = []
     for index, at in enumerate(listed(mine)):
         start, end = int(marks.start[at]), int(marks.start[at] + marks.duration[at])
-        own = rows[(launched >= start) & (launched < end)]
+        own = rows[order[slice(*listed(np.searchsorted(times, (start, end))))]]
         busy = timeline.total(timeline.union(gpu.start[own], gpu.end[own]))
         found.append(Step(trace.names[int(marks.name[at])], int(lengths[index]), busy, index < warm))
     steady = np.sort(lengths[warm:])

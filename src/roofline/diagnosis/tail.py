@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from roofline.trace.events import NONE, Trace
+from roofline.trace.events import NONE, Trace, listed
 from roofline.trace.link import Links
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def tail_of(trace: Trace, links: Links, rows: Ints) -> Tail | None:
     return None
 
 
-def _steps(trace: Trace, links: Links, rows: Ints, linked: Ints) -> list[Ints]:
+def _steps(trace: Trace, links: Links, rows: Ints, linked: Ints) -> Iterator[Ints]:
     """The recorded activities step by step, as the host marked them; then all together."""
     import numpy as np
 
@@ -63,8 +64,6 @@ def _steps(trace: Trace, links: Links, rows: Ints, linked: Ints) -> list[Ints]:
     named = np.array([name.startswith("ProfilerStep#") for name in trace.names], bool)
     mine = np.flatnonzero(named[marks.name]) if len(marks) else np.zeros(0, np.int64)
     launched = trace.calls.start[links.call[rows[linked]]]
-    found = [
-        linked[(launched >= marks.start[at]) & (launched < marks.start[at] + marks.duration[at])]
-        for at in mine.tolist()
-    ]
-    return [*found, linked]
+    for at in listed(mine):
+        yield linked[(launched >= marks.start[at]) & (launched < marks.start[at] + marks.duration[at])]
+    yield linked

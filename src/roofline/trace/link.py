@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from roofline.trace import timeline
-from roofline.trace.events import KERNEL, NONE, Activities, Ranges, Trace, listed
+from roofline.trace.events import KERNEL, NONE, Activities, Ranges, Trace
 
 if TYPE_CHECKING:
     import numpy as np
@@ -65,7 +65,7 @@ def _calls(gpu: Activities, calls: Ranges) -> Ints:
     found = np.full(len(gpu), NONE, np.int64)
     if not len(calls) or not len(gpu):
         return found
-    order = np.lexsort((calls.start, calls.number))
+    order = np.argsort(calls.number, kind="stable")  # those of one number stay in the order of their start
     numbers = calls.number[order]
     first = np.searchsorted(numbers, gpu.correlation, "left")
     past = np.searchsorted(numbers, gpu.correlation, "right")
@@ -88,11 +88,13 @@ def _threads(ops: Ranges) -> Iterator[tuple[int, Ints]]:
     """The operators of each thread, by their index, in order."""
     import numpy as np
 
-    order = np.argsort(ops.thread, kind="stable")
     if not len(ops):
         return
-    threads, first = np.unique(ops.thread[order], return_index=True)
-    yield from zip(listed(threads), np.split(order, listed(first[1:])), strict=True)
+    few = ops.thread.astype(np.int16) if int(ops.thread.max()) < 1 << 15 else ops.thread  # 16 bits sort in one pass
+    order = np.argsort(few, kind="stable")
+    counts = np.bincount(ops.thread)
+    parts = np.split(order, np.cumsum(counts)[:-1])
+    yield from ((thread, part) for thread, part in enumerate(parts) if len(part))
 
 
 def _trusted(gpu: Activities) -> bool:

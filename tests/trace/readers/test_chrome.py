@@ -20,7 +20,7 @@ import zstandard
 from limits import no_hang
 from roofline.errors import BadValue, RooflineError, TraceError, UnknownName
 from roofline.trace.events import NONE
-from roofline.trace.readers import chrome, open_trace, source
+from roofline.trace.readers import chrome, decode, open_trace, source, spread
 from traces import event, kernel, launch, op, small, trace, write
 
 
@@ -408,11 +408,16 @@ def test_numbers_that_are_none_are_no_numbers(odd, tmp_path):
     assert found.gpu.moved.tolist() == found.ops.number.tolist() == [wanted]
 
 
-def test_an_executor_gives_the_same_trace(tmp_path, monkeypatch):
-    """In pieces by other workers or here: the same columns."""
-    monkeypatch.setattr(source, "BLOCK", 512)
-    monkeypatch.setattr(chrome, "_PIECE", 512)
-    monkeypatch.setattr(chrome, "_ALONE", 0)
+def small_pieces(monkeypatch, size):
+    """Cut everything into pieces of this size, and let workers have them from the first byte on."""
+    places = ((source, "BLOCK"), (chrome, "_PIECE"), (chrome, "RANGE"), (spread, "RANGE"), (decode, "_PART"))
+    for module, name in places:
+        monkeypatch.setattr(module, name, size)
+    monkeypatch.setattr(spread, "_ALONE", 0)
+
+
+def many() -> dict[str, object]:
+    """Six hundred events, with what stands beside them before and after."""
     events = [
         each
         for n in range(200)
@@ -422,15 +427,75 @@ def test_an_executor_gives_the_same_trace(tmp_path, monkeypatch):
             kernel(f"k{n % 9}", n * 10 + 4, 3, n),
         )
     ]
-    path = write(tmp_path, trace(*events))
+    whole = trace(*events, distributedInfo={"rank": 3, "world_size": 8})
+    return {key: whole[key] for key in sorted(whole, key=lambda key: key == "distributedInfo")}
+
+
+@pytest.mark.parametrize("size", [200, 512, 5000, 1 << 20])
+@pytest.mark.parametrize("packed", [False, True])
+def test_an_executor_gives_the_same_trace(size, packed, tmp_path, monkeypatch):
+    """In pieces of any size, sent or read from the file by other workers or here: the same columns."""
+    text = json.dumps(many(), indent=1).encode()
+    path = write(tmp_path, gzip.compress(text) if packed else text)
     alone = open_trace(path)
+    small_pieces(monkeypatch, size)
+    told = []
     with ThreadPoolExecutor(3) as pool:
-        together = open_trace(path, executor=pool, workers=3)
+        together = open_trace(path, executor=pool, workers=3, progress=lambda done, size: told.append((done, size)))
 
     assert rows(alone) == rows(together)
     assert alone.counts == together.counts
     assert np.array_equal(alone.ops.start, together.ops.start)
     assert len(alone.gpu) == 200
+    assert together.rank.rank == 3
+    assert together.bytes == len(text)
+    assert told[-1] == (path.stat().st_size,) * 2
+
+
+def test_the_limit_holds_for_ranges_of_a_file(tmp_path):
+    with ThreadPoolExecutor(1) as pool, pytest.raises(BadValue, match="--limit"):
+        open_trace(write(tmp_path, json.dumps(many())), executor=pool, workers=1, most=1000)
+
+
+class Away(ThreadPoolExecutor):
+    """Workers that do not see this machine's files."""
+
+    def submit(self, function, /, *args):
+        def fail(*args):
+            raise FileNotFoundError
+
+        return super().submit(fail if function is decode.decode_range else function, *args)
+
+
+def test_what_workers_cannot_read_is_read_here(tmp_path, monkeypatch):
+    path = write(tmp_path, json.dumps(many()))
+    small_pieces(monkeypatch, 512)
+    with Away(2) as pool:
+        assert len(open_trace(path, executor=pool, workers=2).gpu) == 200
+
+
+def test_a_file_that_changes_while_it_is_read_is_one_line(tmp_path, monkeypatch):
+    path = write(tmp_path, json.dumps(many()))
+    small_pieces(monkeypatch, 512)
+
+    def written(done, size):
+        path.write_text(json.dumps(many())[:5000])
+
+    with ThreadPoolExecutor(2) as pool, pytest.raises(TraceError, match="the file has changed"):
+        open_trace(path, executor=pool, workers=2, progress=written)
+
+
+@pytest.mark.parametrize("size", [60, 150, 400, 3000])
+def test_objects_within_arguments_are_no_events(size, tmp_path, monkeypatch):
+    """A cut is where an event ends, not where an object within one does."""
+    events = [kernel(f"k{n}", n * 10, 3, n) for n in range(40)]
+    for each in events:
+        each["args"]["more"] = [{"a": 1}, {"b": "}, {"}, {"c": [{}, {}]}]
+    path = write(tmp_path, trace(*events))
+    small_pieces(monkeypatch, size)
+    found = open_trace(path)
+
+    assert (len(found.gpu), found.counts.lost, found.warnings) == (40, 0, ())
 
 
 def test_progress_is_told(tmp_path):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from roofline.diagnosis.costs.call import read
@@ -11,8 +11,10 @@ from roofline.diagnosis.costs.elementwise import Flow, flow
 from roofline.diagnosis.findings import Finding
 from roofline.diagnosis.numbers import real
 from roofline.diagnosis.rules.scene import Scene, rule
+from roofline.trace import timeline
 from roofline.trace.classify import CATEGORIES, COMPUTE
-from roofline.trace.events import KERNEL, NONE, listed
+from roofline.trace.coding import distinct
+from roofline.trace.events import KERNEL, NONE, Trace, listed
 from roofline.units import NS_PER_S, si
 
 if TYPE_CHECKING:
@@ -35,19 +37,26 @@ class _Chains:
     time: int = 0
     saved: int = 0  # all but the longest kernel of each
     most: tuple[int, tuple[str, ...]] = (0, ())
-    open: list[tuple[int, str]] = field(default_factory=list["tuple[int, str]"])
 
-    def close(self) -> None:
-        """The kernels so far are a chain, or a single one."""
-        chain, self.open = self.open, []
-        if len(chain) < _CHAIN:
+    def add(self, scene: Scene, mine: Ints, follows: Flags) -> None:
+        """The chains among activities one after another, each of which follows the one before it or does not."""
+        import numpy as np
+
+        duration = scene.trace.gpu.duration[scene.rows[mine]]
+        first = np.flatnonzero(~follows)
+        lengths = np.diff(np.r_[first, len(mine)])
+        times, tops = np.add.reduceat(duration, first), np.maximum.reduceat(duration, first)
+        chained = np.flatnonzero(lengths >= _CHAIN)
+        if not len(chained):
             return
-        times = [time for time, _ in chain]
-        saved = sum(times) - max(times)
-        self.count, self.longest = self.count + 1, max(self.longest, len(chain))
-        self.time, self.saved = self.time + sum(times), self.saved + saved
-        if saved > self.most[0]:
-            self.most = saved, tuple(operator for _, operator in chain)
+        saved = times[chained] - tops[chained]
+        self.count, self.longest = self.count + len(chained), max(self.longest, int(lengths[chained].max()))
+        self.time, self.saved = self.time + int(times[chained].sum()), self.saved + int(saved.sum())
+        best = int(saved.argmax())
+        if int(saved[best]) > self.most[0]:
+            start, length = int(first[chained[best]]), int(lengths[chained[best]])
+            owners = scene.costs.owner[mine[start : start + length]]
+            self.most = int(saved[best]), tuple(scene.costs.operators[each] for each in listed(owners))
 
 
 @rule("unfused")
@@ -62,19 +71,12 @@ def unfused(scene: Scene) -> Iterator[Finding]:
     gpu = scene.trace.gpu
     compute = np.isin(scene.kinds, [CATEGORIES.index(each) for each in COMPUTE]) & (gpu.kind[scene.rows] == KERNEL)
     compute |= scene.kinds == CATEGORIES.index("communication")
-    flows, steps = _Flows(scene), in_steps(scene)
+    flows = _Flows(scene)
     found = _Chains()
     for stream in np.unique(gpu.stream[scene.rows]):
         mine = np.flatnonzero(compute & (gpu.stream[scene.rows] == stream))
-        before: Flow | None = None
-        for at, duration in zip(listed(mine), listed(gpu.duration[scene.rows[mine]]), strict=True):
-            now = None if steps[at] else flows.of(at)
-            if now is None or before is None or before.written not in now.read:
-                found.close()
-            if now is not None:
-                found.open.append((duration, flows.operator(at)))
-            before = now
-        found.close()
+        if len(mine):
+            found.add(scene, mine, flows.follow(mine))
     if found.count:
         yield Finding(
             "unfused",
@@ -100,27 +102,43 @@ class _Flows:
     """What the operator of each activity reads and writes, each distinct call worked out once."""
 
     def __init__(self, scene: Scene) -> None:
-        self.scene = scene
-        self.known: dict[tuple[int, int, int], Flow | None] = {}
+        import numpy as np
 
-    def of(self, at: int) -> Flow | None:
-        """Of the activity at this place; None where its operator is none of one element at a time."""
-        scene, row = self.scene, int(self.scene.rows[at])
-        owner = int(scene.costs.owner[at])
-        if owner == NONE or int(scene.costs.which[at]) == NONE or owner >= len(scene.trace.ops):
-            return None
-        ops, gpu = scene.trace.ops, scene.trace.gpu
-        key = (int(ops.name[owner]), int(ops.detail[owner]), int(gpu.name[row]))
-        if key not in self.known:
-            name, detail, kernel = key
-            on = scene.trace.names[kernel]
-            told = detail != NONE and not on.startswith("triton_")
-            self.known[key] = flow(read(scene.trace.names[name], scene.trace.details[detail], on)) if told else None
-        return self.known[key]
+        trace, costs = scene.trace, scene.costs
+        ops, gpu = trace.ops, trace.gpu
+        self.flows: list[Flow] = []
+        self.of = np.full(len(scene.rows), NONE, np.int64)  # of each activity its flow, or NONE
+        told = (costs.owner != NONE) & (costs.which != NONE) & (costs.owner < len(ops)) & ~in_steps(scene)
+        mine = np.flatnonzero(told)
+        if not len(mine):
+            return
+        owner = costs.owner[mine]
+        keys, back = distinct(ops.name[owner], ops.detail[owner], gpu.name[scene.rows[mine]])
+        self.of[mine] = np.array([self._number(trace, *map(int, key)) for key in keys.T], np.int64)[back]
 
-    def operator(self, at: int) -> str:
-        """The name of its operator."""
-        return self.scene.costs.operators[int(self.scene.costs.owner[at])]
+    def _number(self, trace: Trace, name: int, detail: int, kernel: int) -> int:
+        on = trace.names[kernel]
+        if detail == NONE or on.startswith("triton_"):
+            return NONE
+        found = flow(read(trace.names[name], trace.details[detail], on))
+        if found is None:
+            return NONE
+        self.flows.append(found)
+        return len(self.flows) - 1
+
+    def follow(self, mine: Ints) -> Flags:
+        """Whether each of these activities reads what the one before it among them has written."""
+        import numpy as np
+
+        flow = self.of[mine]
+        follows = np.zeros(len(mine), bool)
+        after = np.flatnonzero((flow[1:] != NONE) & (flow[:-1] != NONE)) + 1
+        if len(after):
+            pairs, back = distinct(flow[after - 1], flow[after])
+            before, now = (listed(each) for each in pairs)
+            fits = [self.flows[i].written in self.flows[j].read for i, j in zip(before, now, strict=True)]
+            follows[after] = np.array(fits, bool)[back]
+        return follows
 
 
 def in_steps(scene: Scene) -> Flags:
@@ -130,15 +148,11 @@ def in_steps(scene: Scene) -> Flags:
     trace = scene.trace
     steps = np.array([name.startswith("Optimizer.step#") for name in trace.names], bool)
     marks = np.flatnonzero(steps[trace.marks.name]) if len(trace.marks) else np.zeros(0, np.int64)
-    within = np.zeros(len(scene.rows), bool)
     if not len(marks) or not len(trace.calls):
-        return within
+        return np.zeros(len(scene.rows), bool)
     call = scene.links.call[scene.rows]
     launched = np.where(call >= 0, trace.calls.start[np.maximum(call, 0)], np.iinfo(np.int64).min)
-    for at in listed(marks):
-        start, end = int(trace.marks.start[at]), int(trace.marks.start[at] + trace.marks.duration[at])
-        within |= (launched >= start) & (launched < end)
-    return within
+    return timeline.inside(timeline.union(trace.marks.start[marks], trace.marks.end[marks]), launched)
 
 
 @rule("optimiser")

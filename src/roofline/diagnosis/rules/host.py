@@ -31,9 +31,9 @@ def _counts(scene: Scene, ranges: Ranges, pattern: re.Pattern[str]) -> Counter[s
 
     if not len(ranges):
         return Counter()
-    numbers, counts = np.unique(ranges.name, return_counts=True)
-    pairs = zip(listed(numbers), listed(counts), strict=True)
-    return Counter({scene.trace.names[at]: n for at, n in pairs if pattern.search(scene.trace.names[at])})
+    counts = listed(np.bincount(ranges.name, minlength=len(scene.trace.names)))
+    pairs = zip(scene.trace.names, counts, strict=True)
+    return Counter({name: n for name, n in pairs if n and pattern.search(name)})
 
 
 def _listed(counts: Counter[str]) -> str:

@@ -162,14 +162,13 @@ def _blocks(scene: Scene) -> dict[int, int]:
 @rule("layout")
 def layout(scene: Scene) -> Iterator[Finding]:
     """Kernels that change the layout for a convolution."""
+    import numpy as np
+
     gpu, owners = scene.trace.gpu, scene.costs.owner
     lost, calls, within = 0, 0, 0
     names: dict[str, int] = {}
-    rows = listed(scene.rows)
-    for at, why in enumerate(listed(scene.costs.why)):
-        row = rows[at]
-        if why != HELPER or gpu.kind[row] != KERNEL:
-            continue
+    for at in listed(np.flatnonzero((scene.costs.why == HELPER) & (gpu.kind[scene.rows] == KERNEL))):
+        row = int(scene.rows[at])
         name = scene.trace.names[int(gpu.name[row])]
         operator = scene.costs.operators[int(owners[at])]
         if "conv" in operator and any(word in name.lower() for word in _LAYOUT):

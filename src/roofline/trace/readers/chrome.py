@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter, deque
-from collections.abc import Iterable, Iterator
-from concurrent.futures import Executor, Future
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import Executor
 from typing import TYPE_CHECKING, Any, cast
 
 from roofline.errors import TraceError
 from roofline.trace.events import COPY, KERNEL, NONE, SET, Activities, Card, Counts, Ranges, Rank, Trace
-from roofline.trace.readers.decode import Batch, Columns, decode
+from roofline.trace.readers.columns import Batch, Columns
+from roofline.trace.readers.decode import decode
 from roofline.trace.readers.pieces import NoEvents, Pieces
 from roofline.trace.readers.source import Source
+from roofline.trace.readers.spread import RANGE, Piece, Range, ranges, spread
 from roofline.trace.readers.words import DEVICE, detail_text
 from roofline.units import MIB
 
@@ -27,66 +29,59 @@ if TYPE_CHECKING:
 
     Ints = NDArray[np.signedinteger[Any]]
 
-_PIECE = 4 * MIB
-_ALONE = 16 * MIB  # [byte] before other processes are started
-_AHEAD = 2  # pieces in the hands of each worker
+_PIECE = MIB  # what its events become fits the cache of a CPU
 _MOST_TAIL = 64 * MIB
 _KINDS = {"kernel": KERNEL, "copy": COPY, "set": SET}
 
 
 def read(source: Source, executor: Executor | None = None, workers: int = 1) -> Trace:
     """The trace in an open file; raises TraceError where it holds none."""
-    pieces = Pieces(source.blocks, source.name, _PIECE)
     merged = _Merged()
+    pieces = Pieces(source.blocks, source.name, _PIECE if executor is None else RANGE)
     tail = b""
     try:
-        for text, closed, batch in _decoded(pieces, executor, workers):
-            if merged.ended:
-                tail = (tail + b"," + text[1 : -1 if closed else None])[:_MOST_TAIL]
-                continue
-            merged.add(batch)
-            if batch.end is not None:
-                tail = text[batch.end : -1 if closed else None]
+        if executor is not None and source.place is not None:
+            tail = _from_file(source, pieces, merged, executor, workers)
+        else:
+            tail = _from_stream(pieces, merged, executor, workers)
     except NoEvents as error:
         raise TraceError(_not_a_trace(source.name, error.text)) from None
-    for block in pieces.rest():
-        tail += block[: max(0, _MOST_TAIL - len(tail))]
-    if pieces.bare:
-        beside: dict[str, Any] = {}
-    else:
-        beside = _beside(pieces.head, tail, merged)
+    except OSError as error:
+        raise TraceError(f"{source.name} cannot be read: {error.strerror or error}.") from None
+    beside: dict[str, Any] = {} if pieces.bare else _beside(pieces.head, tail, merged)
     return _trace(source, merged, beside)
 
 
-Waiting = tuple[bytes, bool, "Batch | Future[Batch]"]
+def _from_stream(pieces: Pieces, merged: _Merged, executor: Executor | None, workers: int) -> bytes:
+    """Read all events; the text after them."""
+    tail = b""
+    for piece, batch in spread((Piece(*each) for each in pieces), executor, workers):
+        if merged.ended:
+            tail = (tail + b"," + piece.after(1))[:_MOST_TAIL]
+            continue
+        merged.add(batch)
+        if batch.end is not None:
+            tail = piece.after(batch.end)
+    for block in pieces.rest():
+        tail += block[: max(0, _MOST_TAIL - len(tail))]
+    return tail
 
 
-def _decoded(
-    pieces: Iterable[tuple[bytes, bool]], executor: Executor | None, workers: int
-) -> Iterator[tuple[bytes, bool, Batch]]:
-    """Each piece with its columns, in order; those that no worker is free for are decoded here."""
-    waiting: deque[Waiting] = deque()
-    read = 0
-    for text, closed in pieces:
-        busy = sum(isinstance(each, Future) and not each.done() for _, _, each in waiting)
-        read += len(text)
-        if executor is not None and read > _ALONE and busy < _AHEAD * workers:
-            waiting.append((text, closed, executor.submit(decode, text, closed)))
-        else:
-            waiting.append((text, closed, decode(text, closed)))
-        while waiting and (_ready(waiting[0][2]) or len(waiting) > 2 * _AHEAD * workers + 2):
-            yield _taken(waiting)
-    while waiting:
-        yield _taken(waiting)
-
-
-def _ready(batch: Batch | Future[Batch]) -> bool:
-    return not isinstance(batch, Future) or batch.done()
-
-
-def _taken(waiting: deque[Waiting]) -> tuple[bytes, bool, Batch]:
-    text, closed, batch = waiting.popleft()
-    return text, closed, batch.result() if isinstance(batch, Future) else batch
+def _from_file(source: Source, pieces: Pieces, merged: _Merged, executor: Executor, workers: int) -> bytes:
+    """Read all events by ranges of the file; the text after them."""
+    place = source.place
+    assert place is not None  # the caller knows
+    begin = source.read - len(pieces.skip_head())
+    source.take_all()
+    size = place.identity[1]
+    for piece, batch in spread(ranges(place, begin, source.name), executor, workers):
+        merged.add(batch)
+        if isinstance(piece, Range):
+            source.tell(piece.end)
+        if batch.end is not None:
+            source.tell(size)
+            return Range(place, batch.end, min(size, batch.end + _MOST_TAIL), False).after(batch.end)
+    return b""
 
 
 class _Merged:
@@ -123,7 +118,10 @@ class _Merged:
         for role, parts in batch.roles.items():
             for columns in parts:
                 columns.name = names[columns.name]
-                columns.detail = np.where(columns.detail == NONE, NONE, details[columns.detail]).astype(np.int32)
+                if columns.detail is None:
+                    columns.detail = np.full(len(columns.name), NONE, np.int32)
+                else:
+                    columns.detail = np.where(columns.detail == NONE, NONE, details[columns.detail])
                 if role not in DEVICE:
                     columns.lane = lanes[columns.lane]
                 self.parts.setdefault(role, []).append(columns)
@@ -165,7 +163,7 @@ def _beside(head: bytes, tail: bytes, merged: _Merged) -> dict[str, Any]:
     again = found.pop("traceEvents", None)
     if again:  # the key stands twice: the last counts, as for any JSON reader
         merged.clear()
-        merged.add(decode(json.dumps(again).encode(), True))
+        merged.add(decode(bytearray(json.dumps(again), "utf-8"), True))
         merged.ended = True
     return found
 

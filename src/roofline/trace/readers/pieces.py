@@ -7,19 +7,18 @@ a seam, `}, {"`, that no string can hold: its quote would be escaped. What stand
 from __future__ import annotations
 
 import re
-from collections import deque
 from collections.abc import Iterator
 
 from roofline.errors import TraceError
+from roofline.trace.readers.seams import last_seam
 from roofline.units import MIB
 
-_SEAM = re.compile(rb"\}\s*,\s*\{\s*\"")
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[{}\[\]]', re.DOTALL)
 _ARRAY = re.compile(rb"\s*:\s*\[")
 _ANYWHERE = re.compile(rb'"traceEvents"\s*:\s*\[')
 _MOST_HEAD = 64 * MIB  # [byte] before the events
-_WINDOW = 256 << 10  # [byte] at the end of a piece in which a seam is sought first
 _MOST_EVENT = 64 * MIB
+_STRANGE = 8 * MIB  # [byte] without an event that begins as events do
 
 
 class Pieces:
@@ -30,13 +29,13 @@ class Pieces:
         self.head = b""
         self.bare = False  # the file is the array itself
 
-    def __iter__(self) -> Iterator[tuple[bytes, bool]]:
+    def __iter__(self) -> Iterator[tuple[bytearray, bool]]:
         """Each piece with its bracket before it, and whether it was cut and so has one after it, too."""
-        left: list[bytes] = [self._skip_head()]
+        left: list[bytes] = [self.skip_head()]
         size = len(left[0])
         for block in self._blocks:
             size += len(block)
-            end = _last_seam(block) if size >= self._least else None
+            end = last_seam(block, size > _STRANGE) if size >= self._least else None
             if end is None:
                 left.append(block)
                 if size > _MOST_EVENT + self._least:
@@ -45,26 +44,26 @@ class Pieces:
                 continue
             # One copy of the text, as it is long: what the cut leaves is short.
             view = memoryview(block)
-            yield b"".join((b"[", *left, view[:end], b"]")), True
+            yield bytearray().join((b"[", *left, view[:end], b"]")), True
             left = [bytes(view[end:]).lstrip(b", \t\r\n")]
             size = len(left[0])
         if any(each.strip() for each in left):
-            yield b"".join((b"[", *left)), False
+            yield bytearray().join((b"[", *left)), False
 
-    def _joined(self, left: list[bytes]) -> Iterator[tuple[bytes, bool]]:
+    def _joined(self, left: list[bytes]) -> Iterator[tuple[bytearray, bool]]:
         """A piece of blocks of which none has a seam of its own: between two there may be one."""
         text = b"".join(left)
-        end = _last_seam(text)
+        end = last_seam(text, strange=True)
         if end is None:
             raise TraceError(f"{self._name} has {_MOST_EVENT // MIB} MiB without the end of an event, as no trace has.")
         left[:] = [text[end:].lstrip(b", \t\r\n")]
-        yield b"".join((b"[", text[:end], b"]")), True
+        yield bytearray().join((b"[", text[:end], b"]")), True
 
     def rest(self) -> Iterator[bytes]:
         """The blocks that have not been cut: what is left when the array has ended."""
         return self._blocks
 
-    def _skip_head(self) -> bytes:
+    def skip_head(self) -> bytes:
         """Read up to the array of events; the text after its bracket."""
         text = b""
         scan = _Scan()
@@ -119,12 +118,3 @@ class _Scan:
                     return None
             self._at = token.end()
         return None
-
-
-def _last_seam(text: bytes) -> int | None:
-    """The offset after the last event that is whole."""
-    for window in (_WINDOW, len(text)):
-        seams = deque(_SEAM.finditer(text, max(0, len(text) - window)), 1)
-        if seams:
-            return seams[0].start() + 1
-    return None

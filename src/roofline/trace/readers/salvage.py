@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from roofline.trace.readers.decode import ERRORS, TEXT_EVENT, Args, Event, TextEvent
+from roofline.trace.readers.records import ERRORS, TEXT_EVENT, Args, Event, TextEvent
 
 _SEAM = re.compile(rb"(?<=\})\s*,(?:\s*,)*\s*(?=\{|null\b)|(?<=null)\s*,\s*(?=\{|null\b)")
 _KEYED = re.compile(

@@ -17,10 +17,11 @@ from typing import Any, BinaryIO, cast
 
 from roofline.errors import BadValue, TraceError, UnknownName
 from roofline.files import home, printable
+from roofline.trace.readers.decode import Place, identity
 from roofline.trace.readers.unpack import BROKEN, Unpacking, line, unpacked
 from roofline.units import GIB, MIB
 
-BLOCK = 4 * MIB
+BLOCK = MIB
 MOST = 8 * GIB  # [byte] of text that are read, packed or not
 _RATIO = 250  # unpacked over packed, above which a file is a bomb; gzip can reach 1032, traces 10 to 40
 _RATIO_FROM = 256 * MIB  # [byte] unpacked before that is asked
@@ -38,6 +39,21 @@ class Source:
     blocks: Iterator[bytes]
     warnings: list[str]
     read: int = 0  # [byte] of text given so far
+    place: Place | None = None  # where it can be read again, by others too: it is a file here, and not packed
+    most: int = MOST
+    progress: Progress | None = None
+
+    def take_all(self) -> None:
+        """All of the file at `place` will be read from there; raises BadValue where that is too much."""
+        assert self.place is not None  # the caller knows
+        self.read = self.place.identity[1]
+        if self.read > self.most:
+            raise _too_much(self.name, self.most)
+
+    def tell(self, done: int) -> None:
+        """Tell the progress: so much of the file at `place` is read [byte]."""
+        if self.progress is not None and self.place is not None:
+            self.progress(done, self.place.identity[1])
 
 
 @contextmanager
@@ -49,16 +65,18 @@ def opened(path: str | os.PathLike[str], most: int = MOST, progress: Progress | 
         raw, size = _open(text, name, stack)
         counted = _Counted(raw, size, progress)
         how = Unpacking(name, stack)
-        source = Source(name, b"", iter(()), how.notes)
+        source = Source(name, b"", iter(()), how.notes, most=most, progress=progress)
         try:
             stream = unpacked(counted, how)
         except BROKEN as error:
             raise TraceError(f"{name} is damaged from its beginning ({line(error)}). Copy it again.") from None
         except OSError as error:
             raise TraceError(f"{name} cannot be read: {error.strerror or line(error)}.") from None
+        if isinstance(raw, io.FileIO) and not how.packed:
+            source.place = Place(str(home(Path(text))), identity(raw.fileno()))
         blocks = _limited(source, stream, counted, most)
         first = next(blocks, b"")
-        source.head = first[: BLOCK // 4]
+        source.head = first[:MIB]
         source.blocks = chain((first,), blocks)
         yield source
 
@@ -158,16 +176,20 @@ def _limited(source: Source, stream: io.BufferedReader, counted: _Counted, most:
     while block := _next(source, stream):
         source.read += len(block)
         if source.read > most:
-            raise BadValue(
-                f"{source.name} has more than the {most / GIB:g} GiB of text that are read. "
-                f"Where that is no mistake, raise the limit, as --limit {2 * most / GIB:g}GiB."
-            )
+            raise _too_much(source.name, most)
         if source.read > _RATIO_FROM and source.read > _RATIO * counted.done:
             raise TraceError(
                 f"{source.name} unpacks to more than {_RATIO} times its size, which no profile does. "
                 "Where that is no mistake, unpack it first."
             )
         yield block
+
+
+def _too_much(name: str, most: int) -> BadValue:
+    return BadValue(
+        f"{name} has more than the {most / GIB:g} GiB of text that are read. "
+        f"Where that is no mistake, raise the limit, as --limit {2 * most / GIB:g}GiB."
+    )
 
 
 def _next(source: Source, stream: io.BufferedReader) -> bytes:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 # Below this a double tells all thousandths apart: half its last place is under half a thousandth, and the
 # product's own rounding is to a half or a whole, so that rint finds the thousandth that was written.
 EXACT = float(1 << 43)
+_WHOLE = float(1 << 53)  # below this a double tells all whole numbers apart
 MOST = 1 << 62  # [ns] some 146 years
 BAD = -MOST  # a time that is absent or no number
 WRAPPED = -MOST + 1  # a time of centuries: a negative number written without its sign
@@ -34,7 +35,10 @@ def nanoseconds(values: list[Any]) -> NDArray[np.int64]:
         numbers = np.fromiter(values, np.float64, len(values))
         if np.abs(numbers).max() < EXACT:  # False for one that is not a number
             return np.rint(numbers * NS_PER_US).astype(np.int64)
-        whole = np.array(values)  # the years since 1970 in whole microseconds, as they were written until 2024
+        # The years since 1970 in whole microseconds, as they were written until 2024: a double holds them, too.
+        if set(map(type, values)) == {int} and np.abs(numbers).max() < _WHOLE:
+            return numbers.astype(np.int64) * NS_PER_US
+        whole = np.array(values)
     except (TypeError, ValueError, OverflowError):  # text, null or lists among them
         raise Inexact from None
     if whole.dtype.kind == "i" and np.abs(whole).max() < MOST // NS_PER_US:

@@ -35,6 +35,7 @@ class Unpacking:
     name: str
     stack: ExitStack
     notes: list[str] = field(default_factory=list[str])
+    packed: list[str] = field(default_factory=list[str])  # how, from the outside inwards
 
 
 def line(error: BaseException) -> str:
@@ -51,6 +52,7 @@ def unpacked(raw: io.RawIOBase, how: Unpacking, depth: int = 0) -> io.BufferedRe
         return buffered
     if depth >= _NESTED:
         raise TraceError(f"{how.name} is packed more than {_NESTED} times over. Unpack it first.")
+    how.packed.append(kind)
     return unpacked(_UNPACK[kind](buffered, how), how, depth + 1)
 
 

@@ -28,6 +28,7 @@ DEVICE = ("kernel", "copy", "set")
 # Why events of other categories are left out, in the words of the answer.
 _FLOWS = "flow arrows (launches are joined by their numbers)"
 FRAMES = "Python stack frames"
+MODULE = "nn.Module: "  # how the frame of a module begins
 LEFT_OUT = {
     "": "metadata and instants",
     "ac2g": _FLOWS,
@@ -41,6 +42,21 @@ LEFT_OUT = {
     "trace": "the span of the profiler itself",
     "overhead": "overhead of the profiler",
 }
+# Others that the profiler may write: left out under their own names.
+OTHERS = (
+    "external_correlation",
+    "cuda_event",
+    "cuda_profiler_range",
+    "glow_runtime",
+    "mtia_ccp_events",
+    "mtia_insight",
+    "mtia_counters",
+    "hpu_op",
+    "collective_comm",
+    "xpu_scope_profiler",
+    "xpu_sync",
+    "hardware_counters",
+)
 
 # The parts of a detail, by role, in the order in which they are joined; the later ones are rare.
 _COLLECTIVE = ("collective", "sent", "received", "group", "dtype")
