@@ -23,8 +23,9 @@ IN_DOUBLES = {"chrome/hta__ns_resolution_trace_rank-0.Apr_03_18_51_38.1102.pt.tr
 REFUSED = {"3_contributor", "astrasim__result", "contributor__style"}
 FAULTY = {
     "00": None, "01": "cut", "02": "cut", "03": "cut", "04": "damaged", "05": "backslashes", "06": "lost",
-    "07": "line breaks", "09": "comma", "13": "at time 0", "15": "UTF-16", "16": "UTF-8", "17": "as text",
-    "18": "negative", "29": "null", "31": None, "32": None, "33": None, "34": None,
+    "07": "line breaks", "09": "comma", "11": "bare list", "13": "at time 0", "15": "UTF-16", "16": "UTF-8",
+    "17": "as text", "18": "negative", "23": "packed as gzip", "29": "null", "30": "twice", "31": None, "32": None,
+    "33": None, "34": None,
 }  # fmt: skip
 NO_TRACE = {"12", "19", "20", "21", "25", "26", "27", "28"}
 

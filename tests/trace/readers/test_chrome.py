@@ -99,6 +99,9 @@ PACKED = {
     "gzip in zip": zipped(gzip.compress(TEXT), "trace.json.gz"),
     "utf-8 mark": b"\xef\xbb\xbf" + TEXT,
     "utf-16": TEXT.decode().encode("utf-16"),
+    "utf-16 without a mark": TEXT.decode().encode("utf-16-le"),
+    "utf-32": TEXT.decode().encode("utf-32"),
+    "gzip twice": gzip.compress(gzip.compress(TEXT)),
     "utf-16 in gzip": gzip.compress(TEXT.decode().encode("utf-16-be").join([b"\xfe\xff", b""])),
 }
 
@@ -212,6 +215,14 @@ FAULTS = {
 }  # fmt: skip
 
 
+def test_only_the_fault_that_there_is_is_named(tmp_path):
+    """Line breaks between keys are none, and what one mend heals needs no other."""
+    for fault, words in ((b"sg\xffemm", "bytes that are no UTF-8"), (b"sge\x01mm", "raw line breaks or control")):
+        text = json.dumps(small(), indent=2).encode().replace(GEMM.encode(), fault, 1)
+        (warning,) = open_trace(write(tmp_path, text)).warnings
+        assert warning.startswith(words)
+
+
 @pytest.mark.parametrize("fault", FAULTS)
 def test_faulty_text_is_read_as_far_as_it_is_sound(fault, tmp_path):
     """What is mended or lost is said, and the rest is there."""
@@ -243,6 +254,15 @@ def test_a_cut_gzip_gives_what_came_before(tmp_path):
 
     assert noted(found, "cut or damaged")
     assert noted(found, "the file is cut")
+
+
+def test_a_wrong_checksum_gives_what_came_before(tmp_path):
+    """All of it, also where the whole file is unpacked at once."""
+    packed = gzip.compress(TEXT)
+    found = open_trace(write(tmp_path, packed[:-8] + bytes(4) + packed[-4:]))
+
+    assert rows(found) == SMALL
+    assert noted(found, "cut or damaged")
 
 
 @pytest.mark.parametrize("how", ["zstd", "bzip2", "xz", "zip"])
@@ -391,6 +411,67 @@ def test_a_key_that_stands_twice(tmp_path):
     assert [row[0] for row in rows(found)] == ["last"]
 
 
+TWICE = {
+    "a time": ('"ts": 1000, "dur": 40', '"ts": 5, "ts": 1000, "dur": 40', "ts"),
+    "a category": ('"cat": "kernel"', '"cat": "cpu_op", "cat": "kernel"', "cat"),
+    "an argument": ('"stream": 7', '"stream": 9, "stream": 7', "stream"),
+}
+
+
+@pytest.mark.parametrize("where", TWICE)
+@pytest.mark.parametrize("indent", [None, 1])
+def test_a_key_that_stands_twice_in_an_event(where, indent, tmp_path):
+    """The last counts, and the answer says so."""
+    old, new, key = TWICE[where]
+    text = PLAIN.replace(old, new, 1)
+    assert text != PLAIN
+    if indent:
+        text = text.replace(", ", ",\n ")
+    found = open_trace(write(tmp_path, text))
+
+    assert rows(found) == SMALL
+    assert found.warnings == (f"the key {key!r} stands twice in an event: the last was taken",)
+
+
+def test_text_that_looks_like_a_key_is_none(tmp_path):
+    found = open_trace(write(tmp_path, trace(kernel('k":"ts":', 5, 2, 1), op("o", 1, 2, 3))))
+
+    assert found.warnings == ()
+
+
+NAMES = {
+    ("trace.json", "plain"): None,
+    ("trace.json.gz", "gzip"): None,
+    ("trace.pt.trace.json.tmp", "plain"): None,
+    ("noname", "gzip"): None,
+    ("trace.json", "gzip"): "packed as gzip, which its name does not say",
+    ("trace.json", "zstd"): "packed as zstd, which its name does not say",
+    ("trace.json.gz", "plain"): "the name says gzip, but the file is not packed",
+    ("trace.json.gz", "zstd"): "packed as zstd",
+    ("trace.json", "utf-8 mark"): "byte order mark",
+    ("trace.json", "utf-16"): "UTF-16",
+    ("trace.json", "utf-16 without a mark"): "UTF-16",
+    ("trace.json", "utf-32"): "UTF-32",
+    ("trace.json.gz", "gzip twice"): "packed more than once",
+}
+
+
+@pytest.mark.parametrize(("name", "how"), NAMES)
+def test_a_name_that_says_otherwise(name, how, tmp_path):
+    found = open_trace(write(tmp_path, PACKED[how], name))
+    words = NAMES[name, how]
+
+    assert rows(found) == SMALL
+    assert found.warnings == () if words is None else noted(found, words)
+
+
+def test_a_bare_list_says_what_it_lacks(tmp_path):
+    found = open_trace(write(tmp_path, small()["traceEvents"]))
+
+    assert rows(found) == SMALL
+    assert noted(found, "bare list")
+
+
 def test_keys_after_a_fault_are_named_as_not_used(tmp_path):
     found = open_trace(write(tmp_path, PLAIN[:-1] + ', "x": }'))
 
@@ -460,7 +541,7 @@ def test_the_limit_holds_for_ranges_of_a_file(tmp_path):
 class Away(ThreadPoolExecutor):
     """Workers that do not see this machine's files."""
 
-    def submit(self, function, /, *args):
+    def submit(self, function, /, *args):  # pyright: ignore
         def fail(*args):
             raise FileNotFoundError
 

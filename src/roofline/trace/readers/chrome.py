@@ -14,12 +14,14 @@ from concurrent.futures import Executor
 from typing import TYPE_CHECKING, Any, cast
 
 from roofline.errors import TraceError
+from roofline.files import printable
 from roofline.trace.events import COPY, KERNEL, NONE, SET, Activities, Card, Counts, Ranges, Rank, Trace
 from roofline.trace.readers.columns import Batch, Columns
 from roofline.trace.readers.decode import decode
 from roofline.trace.readers.pieces import NoEvents, Pieces
 from roofline.trace.readers.source import Source
 from roofline.trace.readers.spread import RANGE, Piece, Range, ranges, spread
+from roofline.trace.readers.twice import LOOKED_AT, beginning, twice
 from roofline.trace.readers.words import DEVICE, detail_text
 from roofline.units import MIB
 
@@ -48,6 +50,8 @@ def read(source: Source, executor: Executor | None = None, workers: int = 1) -> 
         raise TraceError(_not_a_trace(source.name, error.text)) from None
     except OSError as error:
         raise TraceError(f"{source.name} cannot be read: {error.strerror or error}.") from None
+    if pieces.bare:
+        merged.notes["the file is a bare list of events: it does not say on what device or rank they ran"] += 1
     beside: dict[str, Any] = {} if pieces.bare else _beside(pieces.head, tail, merged)
     return _trace(source, merged, beside)
 
@@ -56,6 +60,8 @@ def _from_stream(pieces: Pieces, merged: _Merged, executor: Executor | None, wor
     """Read all events; the text after them."""
     tail = b""
     for piece, batch in spread((Piece(*each) for each in pieces), executor, workers):
+        if not merged.read:
+            merged.look(piece.first(LOOKED_AT if batch.end is None else min(batch.end, LOOKED_AT)))
         if merged.ended:
             tail = (tail + b"," + piece.after(1))[:_MOST_TAIL]
             continue
@@ -75,6 +81,8 @@ def _from_file(source: Source, pieces: Pieces, merged: _Merged, executor: Execut
     source.take_all()
     size = place.identity[1]
     for piece, batch in spread(ranges(place, begin, source.name), executor, workers):
+        if not merged.read:
+            merged.look(piece.first(LOOKED_AT))
         merged.add(batch)
         if isinstance(piece, Range):
             source.tell(piece.end)
@@ -101,6 +109,11 @@ class _Merged:
         self.parts: dict[str, list[Columns]] = {}
         self.left_out: Counter[str] = Counter()
         self.notes: Counter[str] = Counter()
+
+    def look(self, text: bytes) -> None:
+        """Look at the text of the first events for what decoding them does not find."""
+        for key, count in twice(beginning(text)).most_common(3):
+            self.notes[f"the key {printable(key)[:40]!r} stands twice in an event: the last was taken"] += count
 
     def add(self, batch: Batch) -> None:
         """Add what one piece holds."""

@@ -132,7 +132,7 @@ _OF: dict[str, Any] = {category: _record(category) for category in (*ROLES, *fil
 CATEGORY: dict[type, str] = {kind: category for category, kind in _OF.items()}
 
 _ANY: Any = reduce(lambda kinds, kind: kinds | kind, _OF.values())
-_BY_CATEGORY: msgspec.json.Decoder[list[Any]] = msgspec.json.Decoder(list[_ANY])
+_BY_CATEGORY: msgspec.json.Decoder[list[Any]] = msgspec.json.Decoder(list[_ANY])  # pyright: ignore[reportInvalidTypeForm]
 _EVENTS = msgspec.json.Decoder(list[Event | None])
 TEXT_EVENTS = msgspec.json.Decoder(list[TextEvent | None])
 TEXT_EVENT = msgspec.json.Decoder(TextEvent | None)

@@ -21,6 +21,7 @@ _KEYED = re.compile(
     rb"(?<=[}l])\s*,(?:\s*,)*\s*"
     rb"(?=\{\s*\"(?:ph|name|pid|cat|ts|args|tid|dur|id|s|bp)\"\s*:|null\b|\{\s*\})"
 )
+_STRING = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _CONTROL = re.compile(rb"[\x00-\x1f]")
 _BACKSLASH = re.compile(rb'\\(?:(["\\/bfnrt])|(u[0-9a-fA-F]{4})|)')
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
@@ -96,6 +97,10 @@ def _give_up(found: Salvage, cut: bool) -> None:
 
 def _mended(text: bytes, notes: Counter[str]) -> list[Event | None]:
     """The event, or the events, of a text after each known fault is mended; none where that does not help."""
+    for what, mend in _MENDS:  # mostly there is one fault
+        if (better := mend(text)) != text and (event := _sound(better)):
+            notes[what] += 1
+            return event
     found: list[str] = []
     for what, mend in _MENDS:
         better = mend(text)
@@ -115,11 +120,15 @@ def _mended(text: bytes, notes: Counter[str]) -> list[Event | None]:
     return []
 
 
-def _decoded(text: bytes) -> list[Event | None]:
+def _sound(text: bytes) -> list[Event | None]:
     try:
         return [TEXT_EVENT.decode(text)]
     except ERRORS:
-        return _loose(text)
+        return []
+
+
+def _decoded(text: bytes) -> list[Event | None]:
+    return _sound(text) or _loose(text)
 
 
 def _loose(text: bytes) -> list[Event | None]:
@@ -158,7 +167,7 @@ def _uncommaed(text: bytes) -> bytes:
 
 
 def _spaced(text: bytes) -> bytes:
-    return _CONTROL.sub(b" ", text)
+    return _STRING.sub(lambda found: _CONTROL.sub(b" ", found[0]), text)
 
 
 def _nulled(text: bytes) -> bytes:

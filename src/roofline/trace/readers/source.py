@@ -18,7 +18,7 @@ from typing import Any, BinaryIO, cast
 from roofline.errors import BadValue, TraceError, UnknownName
 from roofline.files import home, printable
 from roofline.trace.readers.decode import Place, identity
-from roofline.trace.readers.unpack import BROKEN, Unpacking, line, unpacked
+from roofline.trace.readers.unpack import BROKEN, Unpacking, line, misnamed, unpacked
 from roofline.units import GIB, MIB
 
 BLOCK = MIB
@@ -72,6 +72,8 @@ def opened(path: str | os.PathLike[str], most: int = MOST, progress: Progress | 
             raise TraceError(f"{name} is damaged from its beginning ({line(error)}). Copy it again.") from None
         except OSError as error:
             raise TraceError(f"{name} cannot be read: {error.strerror or line(error)}.") from None
+        if wrong := misnamed(text, how.packed):
+            how.notes.append(wrong)
         if isinstance(raw, io.FileIO) and not how.packed:
             source.place = Place(str(home(Path(text))), identity(raw.fileno()))
         blocks = _limited(source, stream, counted, most)

@@ -40,6 +40,10 @@ class Work(Protocol):
         """Its text after the bracket at `end` that closes the array of events."""
         ...
 
+    def first(self, count: int) -> bytes:
+        """The first bytes of its text, with a bracket before them."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Piece:
@@ -60,6 +64,10 @@ class Piece:
     def after(self, end: int) -> bytes:
         """Its text after the bracket at `end` that closes the array of events."""
         return bytes(self.text[end : -1 if self.closed else None])
+
+    def first(self, count: int) -> bytes:
+        """The first bytes of its text, with a bracket before them."""
+        return bytes(self.text[:count])
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +93,12 @@ class Range:
         with open(self.place.path, "rb") as file:
             file.seek(end)
             return file.read(self.end - end)
+
+    def first(self, count: int) -> bytes:
+        """The first bytes of its text, with a bracket before them."""
+        with open(self.place.path, "rb") as file:
+            file.seek(self.begin)
+            return b"[" + file.read(min(count, self.end - self.begin))
 
 
 def ranges(place: Place, begin: int, name: str) -> Iterator[Range]:

@@ -17,7 +17,9 @@ from roofline.files import printable
 from roofline.units import MIB
 
 _CHUNK = MIB // 2
+_PACKED = MIB // 8  # of a gzip stream at once: it unpacks to some MiB
 _NESTED = 3  # packed in packed in packed
+_TRAILER = 8  # [byte] checksum and length at the end of a gzip member
 _WINDOW = 1 << 27  # [byte] that zstd may look back
 
 
@@ -36,6 +38,27 @@ class Unpacking:
     stack: ExitStack
     notes: list[str] = field(default_factory=list[str])
     packed: list[str] = field(default_factory=list[str])  # how, from the outside inwards
+
+
+# What a name ends in that says how a file is packed.
+_SUFFIXES = {".gz": "gzip", ".tgz": "gzip", ".zst": "zstd", ".bz2": "bzip2", ".xz": "xz", ".zip": "zip"}
+
+
+def misnamed(name: str, packed: list[str]) -> str | None:
+    """What a file is, where its name says something else."""
+    low = name.partition("::")[0].partition("?")[0].lower()
+    said = next((kind for suffix, kind in _SUFFIXES.items() if low.endswith(suffix)), None)
+    if said is None and not low.endswith((".json", ".json.tmp", ".tar")):
+        return None  # a name that says nothing
+    packings = [kind for kind in packed if kind in _SUFFIXES.values()]
+    if len(packings) > 1:
+        return f"the file is packed more than once ({', then '.join(packings)}): it was unpacked"
+    actual = packings[0] if packings else None
+    if actual == said:
+        return None
+    if actual is None:
+        return f"the name says {said}, but the file is not packed: it was read as it is"
+    return f"the file is packed as {actual}, which its name does not say: it was unpacked"
 
 
 def line(error: BaseException) -> str:
@@ -62,8 +85,14 @@ _MAGIC = (
     (b"BZh", "bzip2"),
     (b"\xfd7zXZ\0", "xz"),
     (b"PK\x03\x04", "zip"),
+    (b"\xff\xfe\0\0", "utf-32"),
+    (b"\0\0\xfe\xff", "utf-32"),
     (b"\xff\xfe", "utf-16"),
     (b"\xfe\xff", "utf-16"),
+    (b"{\0", "utf-16-le"),
+    (b"[\0", "utf-16-le"),
+    (b"\0{", "utf-16-be"),
+    (b"\0[", "utf-16-be"),
     (b"\xef\xbb\xbf", "utf-8"),
 )
 
@@ -104,12 +133,13 @@ class _Gzip(Stream):
     def __init__(self, raw: io.BufferedReader) -> None:
         super().__init__()
         self._raw, self._left = raw, b""
+        self._ended = False
         self._member: Any = None
         self._fault = ""
 
     def _data(self, room: int) -> bytes:
         while not self._fault:
-            self._left = self._left or self._raw.read1(_CHUNK)
+            self._fill()
             if not self._left:
                 if self._member is None:
                     return b""
@@ -120,19 +150,28 @@ class _Gzip(Stream):
                 return data
         raise Damaged(self._fault)
 
+    def _fill(self) -> None:
+        """Read on, so that the checksum at the end is looked at after the data before it is out."""
+        while not self._ended and len(self._left) <= _TRAILER:
+            more = self._raw.read1(_PACKED)
+            self._ended = not more
+            self._left += more
+
     def _unpack(self, room: int) -> bytes:
         from isal import isal_zlib
 
         library = cast(Any, isal_zlib)
         self._member = self._member or library.decompressobj(31)
+        give = len(self._left) - (_TRAILER if len(self._left) > _TRAILER else 0)
+        kept = self._left[give:]
         try:
-            data: bytes = self._member.decompress(self._left, room)
+            data: bytes = self._member.decompress(self._left[:give], room)
         except library.error as error:
             self._fault = line(error)
             return b""
-        self._left = self._member.unconsumed_tail
+        self._left = self._member.unconsumed_tail + kept
         if self._member.eof:
-            self._left, self._member = self._member.unused_data, None
+            self._left, self._member = self._member.unused_data + kept, None
         return data
 
 
@@ -256,13 +295,17 @@ def _chosen(names: list[str], archive: str) -> str:
     )
 
 
-def _from_utf16(stream: io.BufferedReader, how: Unpacking) -> io.RawIOBase:
-    how.notes.append("the text is UTF-16, not UTF-8 as JSON should be: it was converted")
-    return _Recoded(stream, "utf-16")
+def _recoding(encoding: str) -> Callable[[io.BufferedReader, Unpacking], io.RawIOBase]:
+    def recoded(stream: io.BufferedReader, how: Unpacking) -> io.RawIOBase:
+        how.notes.append(f"the text is {encoding[:6].upper()}, not UTF-8 as JSON should be: it was converted")
+        return _Recoded(stream, encoding)
+
+    return recoded
 
 
 def _without_mark(stream: io.BufferedReader, how: Unpacking) -> io.RawIOBase:
     stream.read(3)
+    how.notes.append("the text begins with a byte order mark, which JSON should not have: it was left out")
     return _Plain(stream)
 
 
@@ -273,6 +316,6 @@ _UNPACK: dict[str, Callable[[io.BufferedReader, Unpacking], io.RawIOBase]] = {
     "xz": _unxz,
     "zip": _unzip,
     "tar": _untar,
-    "utf-16": _from_utf16,
+    **{encoding: _recoding(encoding) for encoding in ("utf-32", "utf-16", "utf-16-le", "utf-16-be")},
     "utf-8": _without_mark,
 }
