@@ -7,9 +7,12 @@ from collections.abc import Sequence
 from roofline.diagnosis.idle import COLLECTIVE, DATA, HOST, LATENCY, START_UP, SYNC
 from roofline.diagnosis.result import Cause, KernelRow, Share
 from roofline.trace.classify import COMPUTE
-from roofline.units import NS_PER_S, percent
+from roofline.units import NS_PER_S, percent, si
 
 FAR = 0.1  # share of its bound below which neither memory nor arithmetic sets a kernel's time
+
+_HOSTS = (HOST, SYNC, START_UP, LATENCY, DATA)  # causes of idle time that are the host's
+_MOST = 0.5  # of the idle time
 
 NAMES = {
     "memory": "Memory-bound",
@@ -53,10 +56,12 @@ def verdict(
 
 def _idle(causes: Sequence[Cause], time: float, window: int) -> str:
     idle = sum(each.time for each in causes)
-    first = causes[0]
+    first = max(causes, key=lambda each: each.time)
+    longest = max((each.longest for each in causes if each.cause in _HOSTS), default=0)
+    alone = f", most of it one gap of {si(longest / NS_PER_S, 's', 3)}" if longest > _MOST * idle else ""
     return (
         f"the device was idle {percent(idle / window)} of the window, {percent(time / idle)} of that because the host "
-        f"had nothing for it; first cause: {first.cause}."
+        f"had nothing for it{alone}; first cause: {first.cause}."
     )
 
 

@@ -15,6 +15,7 @@ from roofline.trace.events import Card
 from roofline.units import GIGA, NS_PER_S, column, gib, percent, scale, si, significant
 
 _WHOLE = 0.995  # of the compute time: what is left beyond is not worth a sentence
+_TOLD = 0.5  # of the compute time with a cost, below which an MFU says nothing
 _BEATEN = 1.005  # of its bound: what is printed as more than 100 %
 _SMALL = 1 << 16  # [byte] of a copy
 _EXCHANGES = 3  # sizes of collectives in the terminal text; the JSON has all
@@ -83,16 +84,18 @@ def _costs(found: Diagnosis) -> Iterable[str]:
     """What bounds rest on, and how much has one."""
     yield coverage_line(found)
     if found.supply is None:
-        yield f"No bounds: {found.supply_from}. Name the device with --device."
+        said = found.supply_from.rstrip(".")
+        yield f"No bounds: {said}." + ("" if "--device" in said else " Name the device with --device.")
     flops, moved, _, least, of_bound = together(row.demand for row in found.kernels)
     if least is not None and of_bound is not None:
-        done = si(float(flops), "FLOP")
+        done = si(float(flops), "FLOP") if flops else si(float(moved), "B")
         yield f"What has a cost, together: {done}, bound {si(least, 's')}, {percent(of_bound)} of it reached."
     elif flops or moved:
         yield f"What has a cost, together: {si(float(flops), 'FLOP')} over {si(float(moved), 'B')}."
     yield from _above(found.kernels[:_KERNELS])
-    if (used := utilisation(found)) is not None:
-        least = "" if found.coverage is not None and found.coverage.share > _WHOLE else "at least "
+    used = utilisation(found)
+    if used is not None and found.coverage is not None and found.coverage.share > _TOLD:
+        least = "" if found.coverage.share > _WHOLE else "at least "
         yield (
             f"MFU {least}{percent(used.value)}: {si(float(used.flops), 'FLOP')} in {si(used.seconds, 's')}, of "
             f"{si(used.peak, 'FLOP/s')} in {used.rate}."
@@ -157,7 +160,7 @@ def _beside(found: Diagnosis) -> list[RenderableType]:
 
 
 def _exchange_line(each: Exchange) -> str:
-    ranks = f" of {each.ranks} ranks" if each.ranks is not None else ", ranks not recorded"
+    ranks = "" if each.kind == "send" else f" of {each.ranks} ranks" if each.ranks else ", ranks not recorded"
     line = f"{each.kind.capitalize()}{ranks}: {each.calls:,} with {gib(each.bytes)} each in {si(_s(each.time), 's')}"
     if each.busbw is None:
         return f"{line}, algbw {si(each.algbw or 0.0, 'B/s')}."

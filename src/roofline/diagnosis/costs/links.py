@@ -16,7 +16,8 @@ _KINDS = (
     (re.compile(r"all_?reduce|cross_device_reduce|quick_?reduce"), "all-reduce"),
     (re.compile(r"all_?gather"), "all-gather"),
     (re.compile(r"all_?to_?all"), "all-to-all"),
-    (re.compile(r"send|recv|broadcast"), "send"),
+    (re.compile(r"broadcast"), "broadcast"),
+    (re.compile(r"send|recv"), "send"),
 )
 _BYTES = {"float": 4, "half": 2, "bfloat16": 2, "double": 8, "int": 4, "long": 8, "byte": 1, "char": 1, "bool": 1}
 _MOST = 1 << 50
@@ -46,6 +47,8 @@ def work_of_group(kind: str, size: int, group: int | None) -> Work | None:
         return None
     if kind == "send":
         return collectives.send(size)
+    if kind == "broadcast":
+        return collectives.broadcast(size, group or 2) if group is None or group > 1 else None
     if group is not None:
         return _MAKERS[kind](size, group) if group > 1 else None
     moved = {"activations": 2 * size}
