@@ -311,20 +311,22 @@ def _pass_line(each: Pass) -> str:
 
 
 _USED = {
-    "kernel": "kernels",
-    "copy": "copies",
-    "set": "memsets",
-    "op": "operators",
-    "call": "runtime calls",
-    "mark": "annotations and modules",
-    "gpu_mark": "annotations on the device",
+    "kernel": ("kernel", "kernels"),
+    "copy": ("copy", "copies"),
+    "set": ("memset", "memsets"),
+    "op": ("operator", "operators"),
+    "call": ("runtime call", "runtime calls"),
+    "mark": ("annotation or module", "annotations and modules"),
+    "gpu_mark": ("annotation on the device", "annotations on the device"),
 }
 
 
 def _read(found: Diagnosis) -> Iterable[str]:
     counts = found.counts
-    used = ", ".join(f"{count:,} {_USED.get(role, role)}" for role, count in counts.used.items() if count)
-    yield f"{counts.read:,} events in {gib(found.bytes)} of text; used: {used or 'none'}"
+    words = {role: _USED.get(role, (role, role)) for role in counts.used}
+    used = ", ".join(f"{n:,} {words[role][n != 1]}" for role, n in counts.used.items() if n)
+    events = "event" if counts.read == 1 else "events"
+    yield f"{counts.read:,} {events} in {gib(found.bytes)} of text; used: {used or 'none'}"
     left = ", ".join(
         f"{count:,} {reason}" for reason, count in sorted(counts.left_out.items(), key=lambda each: -each[1])
     )

@@ -27,9 +27,10 @@ _MAKERS = {
     "all-gather": collectives.all_gather,
     "reduce-scatter": collectives.reduce_scatter,
     "all-to-all": collectives.all_to_all,
+    "broadcast": collectives.broadcast,
 }
 # What each of two ranks sends of a buffer: no group sends less.
-_LEAST = {"all-reduce": 1, "all-gather": 2, "reduce-scatter": 2, "all-to-all": 2}
+_LEAST = {"broadcast": 1, "all-reduce": 1, "all-gather": 2, "reduce-scatter": 2, "all-to-all": 2}
 
 
 def kind_of(*names: str) -> str | None:
@@ -47,8 +48,6 @@ def work_of_group(kind: str, size: int, group: int | None) -> Work | None:
         return None
     if kind == "send":
         return collectives.send(size)
-    if kind == "broadcast":
-        return collectives.broadcast(size, group or 2) if group is None or group > 1 else None
     if group is not None:
         return _MAKERS[kind](size, group) if group > 1 else None
     moved = {"activations": 2 * size}
