@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from roofline.diagnosis.idle import COLLECTIVE, DATA, HOST, LATENCY, START_UP, SYNC
-from roofline.diagnosis.result import Cause, KernelRow, Share
+from roofline.diagnosis.result import Cause, Gap, KernelRow, Share
 from roofline.trace.classify import COMPUTE
 from roofline.units import NS_PER_S, percent, si
 
@@ -31,7 +31,7 @@ _UNTOLD = {
 
 
 def verdict(
-    shares: Sequence[Share], causes: Sequence[Cause], kernels: Sequence[KernelRow], window: int
+    shares: Sequence[Share], causes: Sequence[Cause], gaps: Sequence[Gap], kernels: Sequence[KernelRow], window: int
 ) -> tuple[str, str]:
     """What limits the run, as a word and as a sentence; the word is "" where the file does not tell."""
     if not window:
@@ -39,7 +39,7 @@ def verdict(
     times = _times(shares, causes, kernels)
     most = max(times, key=lambda each: times[each])
     if most in ("host", "input"):
-        return most, f"{NAMES[most]}: {_idle(causes, times[most], window)}"
+        return most, f"{NAMES[most]}: {_idle(causes, gaps, times[most], window)}"
     if most == "communication":
         return most, (
             f"Communication-bound: {percent(times[most] / window)} of the window is communication with nothing "
@@ -54,10 +54,10 @@ def verdict(
     return most, f"{NAMES[most]}: {_reached(most, kernels, times[most], window)} {where}"
 
 
-def _idle(causes: Sequence[Cause], time: float, window: int) -> str:
+def _idle(causes: Sequence[Cause], gaps: Sequence[Gap], time: float, window: int) -> str:
     idle = sum(each.time for each in causes)
     first = max(causes, key=lambda each: each.time)
-    longest = max((each.longest for each in causes if each.cause in _HOSTS), default=0)
+    longest = max((each.length for each in gaps if each.cause in _HOSTS), default=0)
     alone = f", most of it one gap of {si(longest / NS_PER_S, 's', 3)}" if longest > _MOST * idle else ""
     return (
         f"the device was idle {percent(idle / window)} of the window, {percent(time / idle)} of that because the host "

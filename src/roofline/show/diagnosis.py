@@ -8,6 +8,7 @@ from rich.console import Group, RenderableType
 
 from roofline.diagnosis.beside import utilisation
 from roofline.diagnosis.exchanges import Exchange, exchanges
+from roofline.diagnosis.findings import counted
 from roofline.diagnosis.result import Diagnosis, KernelRow, Launches, Pass, Steps
 from roofline.show.diagnosis_record import bandwidth, device_name, earlier, ridges, together
 from roofline.show.terminal import Cell, bullets, table, text
@@ -17,6 +18,7 @@ from roofline.units import GIGA, NS_PER_S, column, gib, percent, scale, si, sign
 _WHOLE = 0.995  # of the compute time: what is left beyond is not worth a sentence
 _TOLD = 0.5  # of the compute time with a cost, below which an MFU says nothing
 _BEATEN = 1.005  # of its bound: what is printed as more than 100 %
+_IDLE = 0.0005  # of the window: what is printed as 0.1 %
 _SMALL = 1 << 16  # [byte] of a copy
 _EXCHANGES = 3  # sizes of collectives in the terminal text; the JSON has all
 _FINDINGS = 6  # of the terminal text; the JSON has all
@@ -36,7 +38,7 @@ def diagnosis_text(found: Diagnosis) -> RenderableType:
         blocks += [_where(found), text(), *_beside(found)]
         blocks += _findings(found)
         blocks += [text("Costliest", "bold"), _costliest(found), *map(text, _costs(found)), text()]
-    if found.causes:
+    if found.causes and found.idle >= _IDLE * found.window:
         blocks += [text("Idle", "bold"), _idle(found), text(), *_gaps(found)]
     if found.steps is not None:
         blocks += [text("Steps", "bold"), *map(text, _step_lines(found.steps)), text()]
@@ -152,9 +154,8 @@ def _beside(found: Diagnosis) -> list[RenderableType]:
         # What is small takes as long as a copy takes at all: its bytes over its time are no speed of anything.
         rate = bandwidth(each.bytes, each.sum) if each.bytes >= _SMALL * each.calls else None
         speed = f" at {significant(rate / GIGA)} GB/s" if rate else ""
-        lines.append(
-            f"Copies {each.kind}{pinned}: {each.calls:,} with {gib(each.bytes)} in {si(_s(each.sum), 's')}{speed}."
-        )
+        amount = f" with {gib(each.bytes)}" if each.bytes else ""
+        lines.append(f"Copies {each.kind}{pinned}: {each.calls:,}{amount} in {si(_s(each.sum), 's')}{speed}.")
     lines += _launch_lines(found.launches)
     return [*map(text, lines), text()] if lines else []
 
@@ -177,13 +178,13 @@ def _launch_lines(each: Launches) -> list[str]:
         )
         if each.short:
             lines.append(
-                f"{each.short:,} kernels ({si(_s(each.short_time), 's', 3)}) are shorter than a launch costs the host "
-                f"({si(_s(each.cost), 's', 3)})."
+                f"{counted(each.short, 'kernel')} ({si(_s(each.short_time), 's', 3)}) took less than a launch costs "
+                f"the host ({si(_s(each.cost), 's', 3)})."
             )
     if each.replayed:
         known = f"{each.captured:,} activities have the operators of its capture"
         said = known if each.captured else "their operators are not told"
-        lines.append(f"{each.replayed:,} kernels were replayed by a graph: {said}.")
+        lines.append(f"Replayed by a graph: {counted(each.replayed, 'kernel')}; {said}.")
     if each.unlinked:
         lines.append(
             f"{each.unlinked:,} activities ({si(_s(each.unlinked_time), 's', 3)}) were launched outside of the record."
@@ -242,7 +243,7 @@ def _findings(found: Diagnosis) -> list[RenderableType]:
         blocks.append(text(f"{number}. {each.title}: {si(each.at_stake or 0.0, 's', 3)} at stake", "bold"))
         blocks.append(bullets([*each.evidence, f"First: {each.advice}"]))
     if len(found.findings) > _FINDINGS:
-        blocks.append(text(f"{len(found.findings) - _FINDINGS} smaller ones are in --json.", "dim"))
+        blocks.append(text(f"In --json: {counted(len(found.findings) - _FINDINGS, 'smaller one')}.", "dim"))
     return [text("What to change first", "bold"), *blocks, text()] if blocks else []
 
 
@@ -306,7 +307,7 @@ def _pass_line(each: Pass) -> str:
     ):
         if requests:
             known = f" attending to {kv:,} positions" if kv is not None else ""
-            parts.append(f"{phase} of {requests:,} requests with {tokens:,} tokens{known}")
+            parts.append(f"{phase} of {counted(requests, 'request')} with {counted(tokens, 'token')}{known}")
     return "; ".join(parts) or each.name
 
 

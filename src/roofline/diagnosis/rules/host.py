@@ -12,7 +12,7 @@ from roofline.diagnosis.rules.scene import Scene, rule
 from roofline.trace.events import Ranges, listed
 from roofline.units import GIGA, NS_PER_S, percent, si, significant
 
-_SYNCS = re.compile(r"Synchronize|^(cuda|hip|cu)Memcpy(?!.*Async)|^(cuda|hip)(Event(Query|Sync)|StreamQuery)")
+_SYNCS = re.compile(r"Synchronize|^(cuda|hip|cu)Memcpy(?!.*Async)|^(cuda|hip)EventSync")
 _ASKS = re.compile(r"^aten::(item|_local_scalar_dense|nonzero|is_nonzero|equal|unique\w*|masked_select)$")
 _COMPILES = re.compile(r"_compile\b|compile_fx|dynamo|CachingAutotuner|precompile|async_compile|PyCodeCache", re.I)
 
@@ -147,5 +147,5 @@ def pageable(scene: Scene) -> Iterator[Finding]:
         "Copies from pageable memory",
         min(took, share.attributed) / NS_PER_S,
         tuple(evidence),
-        "pin_memory=True in the data loader, and non_blocking=True.",
+        "pinned memory on the host (tensor.pin_memory(), or a pinned tensor to copy into), and non_blocking=True.",
     )
