@@ -21,16 +21,26 @@ BUSY = {
     "tracelens__mi300_resnet": 84.0,
     "hta__triton_example": 0.00176,
 }
-WINDOW = {"hta__ns_resolution": 480.0, "hta__nccl_parser": 660.6}
+WINDOW = {
+    "hta__ns_resolution": 480.0,
+    "hta__nccl_parser": 660.6,
+    "kineto__samples_resnet50_num_workers_0_worker0.1623": 996.5,
+    "tracelens__h100_Qwen": 49.7,
+}
 
 
 @pytest.fixture
-def diagnosed(folder):
+def file(folder):
     def call(start):
         (path,) = [each for each in (folder / "profiles" / "chrome").iterdir() if each.name.startswith(start)]
-        return rl.diagnose(path)
+        return path
 
     return call
+
+
+@pytest.fixture
+def diagnosed(file):
+    return lambda start: rl.diagnose(file(start))
 
 
 @pytest.mark.parametrize("name", BUSY)
@@ -46,6 +56,72 @@ def test_the_last_step_counts(name, diagnosed):
 def test_communication_without_nccl_in_its_name(diagnosed):
     talk = diagnosed("tracelens__b200_eager").communication
     assert talk.union > 2 * MS
+
+
+def test_communication_of_a_run_with_it(diagnosed):
+    """46.9 ms of collectives in three steps, not 347."""
+    assert diagnosed("hta__nccl_parser").communication.union / MS == pytest.approx(46.9, abs=0.05)
+
+
+def test_one_kernel_is_one(diagnosed):
+    """An operator of Triton on the host is none."""
+    assert [each.calls for each in diagnosed("hta__triton_example").kernels if each.category != "copy"] == [1]
+
+
+def test_a_trace_of_the_device_alone_has_no_steps(diagnosed):
+    """So their length is not said, and no negative number stands for it."""
+    found = diagnosed("tracelens__mi210_gpu_only")
+    assert found.steps is None
+    assert min(each.sum for each in found.kernels) >= 0
+
+
+def test_no_larger_batch_for_what_is_not_known(diagnosed):
+    """A replayed decode step without shapes: no advice on its batch."""
+    findings = diagnosed("tracelens__inference_vllm_decode_full_graph").findings
+    assert not [each for each in findings if "batch" in each.advice]
+
+
+def test_bus_bandwidth_of_an_older_file(diagnosed):
+    """PyTorch 2.2: 8 ranks stand in the arguments of the collective, and its format in the kernel's name."""
+    rows = diagnosed("astrasim__megatron-tp8_megatron_kineto_0").to_dict()["collectives"]
+    assert (rows[0]["kind"], rows[0]["ranks"], rows[0]["bytes"], rows[0]["calls"]) == ("all-reduce", 8, 64 << 20, 81)
+    assert rows[0]["busbw"] == pytest.approx(2 * 7 / 8 * 81 * (64 << 20) / rows[0]["seconds"])
+
+
+REPLAYED = {
+    "tracelens__inference_sglang_decode_sglang": ("tracelens__inference_sglang_decode_capture", 544, 0.99),
+    "tracelens__inference_vllm_decode_full_graph": ("tracelens__inference_vllm_decode_full_capture", 421, 0.22),
+}
+
+
+@pytest.mark.parametrize("name", REPLAYED)
+def test_a_replay_beside_its_capture(name, file):
+    """Not one row: each kernel has the operator that launched it when the graph was captured, and its cost.
+
+    Of 32 requests that attend to 32,785 positions, attention reads K and V of 36 layers, 8 heads of 128, once.
+    """
+    capture, count, share = REPLAYED[name]
+    found = rl.diagnose(file(name), capture=file(capture))
+
+    assert found.launches.captured == count
+    assert found.coverage.share > share
+    for each in found.placed:
+        if each.work.op in ("linear", "attention") and each.bound is not None:
+            assert each.bound_seconds * 1e9 <= each.time
+    if "vllm" in name:  # every other layer has a window of 128 positions, which no shape tells
+        assert any("as by a window" in why for why in found.coverage.without)
+    if "sglang" in name:
+        (flash,) = [each for each in found.placed if each.work.op == "attention" and "QKV" in each.name]
+        assert flash.work.cost.memory["kv"] == 2 * 2 * 8 * 128 * 32785
+        assert sum(each.calls for each in found.placed if each.operator == "aten::mm") == 145
+
+
+def test_a_capture_of_another_model_lends_nothing(file):
+    found = rl.diagnose(
+        file("tracelens__inference_vllm_decode_full_graph"), capture=file("tracelens__inference_sglang_decode_capture")
+    )
+    assert found.launches.captured == 0
+    assert any("captures no graph" in each for each in found.warnings)
 
 
 def test_no_advice_about_a_data_loader_that_is_not_there(diagnosed):

@@ -75,10 +75,10 @@ def test_everything_that_a_trace_can_hold_is_shown(roofline, tmp_path):
         "Note: device activities at time 0 that take 0.",
         "the file has 1 more",
         "Copies DtoH, pinned: 1 with 4 KiB",
-        "20 kernels were replayed by a graph",
+        "Replayed by a graph: 20 kernels",
         "were launched outside of the record",
         "all 2 count",
-        "prefill of 1 requests with 8 tokens attending to 9 positions",
+        "prefill of 1 request with 8 tokens attending to 9 positions",
         "decode of 32 requests with 32 tokens attending to 55,086 positions",
         "more ",
         "Communication",
@@ -180,9 +180,9 @@ def test_helpers_are_used_in_process_too(roofline, large, monkeypatch):
     """A large file is shared with other processes; none is left afterwards."""
     from multiprocessing import active_children
 
-    from roofline.trace.readers import chrome
+    from roofline.trace.readers import spread
 
-    monkeypatch.setattr(chrome, "_ALONE", 0)
+    monkeypatch.setattr(spread, "_ALONE", 0)
     answer = roofline("diagnose", large, "--processes", "2", "--json")
 
     assert answer.json["events"]["read"] == 130_000

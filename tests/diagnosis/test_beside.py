@@ -140,3 +140,12 @@ def test_a_device_that_is_named(roofline, tmp_path):
     assert (record["device"]["id"], record["bounds_on"]) == ("b200", "b200")
     assert roofline("diagnose", path, "--device", "nonsense").code == 2
     assert roofline("diagnose", path, "--chart", tmp_path / "x.svg").code == 2
+
+
+def test_what_has_no_product_has_no_mfu(tmp_path):
+    """Elementwise work alone: a share of a peak of its own would say nothing of a model."""
+    add = op("aten::add", 0, 20, 1, **{"Input Dims": [[1 << 20], [1 << 20]], "Input type": [B, B]})
+    seen = rl.diagnose(write(tmp_path, trace(add, launch(5, 1, 1), kernel("add<c10::BFloat16>", 30, 10, 1))))
+
+    assert seen.coverage.share == 1.0
+    assert seen.to_dict()["mfu"] is None

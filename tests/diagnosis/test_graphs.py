@@ -113,3 +113,28 @@ def test_a_file_that_captures_nothing_is_told(tmp_path):
         rl.diagnose(counters, capture=run)
     with pytest.raises(rl.RooflineError, match="A capture is of one trace"):
         rl.diagnose([run, run], capture=run)
+
+
+@pytest.mark.parametrize(("dur", "costed"), [(400, True), (2, False)])
+def test_attention_that_beats_all_positions_of_its_pass_has_a_window(tmp_path, dur, costed):
+    """Layers of one model may look at a window that no shape tells: there, the whole context is no bound."""
+    label = "execute_32_context_0(sq0sk0sqsq0sqsk0)_generation_32(sq32sk320000sqsq32sqsk320000)"
+    dims = [[32, 32, 128], [32, 8, 128], [32, 8, 128], [32, 32, 128]]
+    found = rl.diagnose(
+        write(
+            tmp_path,
+            trace(
+                event("user_annotation", label, 0, 50),
+                op("vllm::unified_attention_with_output", 5, 20, 1, **{"Input Dims": dims, "Input type": [B] * 4}),
+                launch(10, 1, 2),
+                kernel("kernel_unified_attention_2d", 30, dur, 1),
+            ),
+        )
+    )
+    (row,) = found.kernels
+
+    assert (row.demand is not None) is costed
+    if costed:  # 320,000 positions of 8 heads of 128, K and V, over 3.35 TB/s: 391 us
+        assert row.demand.bound == pytest.approx(391e-6, rel=2e-3)
+    else:
+        assert "as by a window" in next(iter(found.coverage.without))

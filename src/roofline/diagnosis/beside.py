@@ -16,6 +16,7 @@ from roofline.units import NS_PER_S
 from roofline.workload import Workload
 
 _KINDS = ("linear", "attention")
+_PRODUCTS = (*_KINDS, "conv", "moe", "recurrent")  # what a model's FLOPs are counted of
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,14 +68,14 @@ class Beside:
 
 
 def utilisation(found: Diagnosis) -> Utilisation | None:
-    """MFU of what has a cost; None where nothing has one, or the device is not known."""
+    """MFU of what has a cost; None where no product has one, or the device is not known."""
     device = found.supply
     flops: Counter[str] = Counter()
     for each in found.placed:
         for rate, n in each.work.cost.flops.items():
             flops[rate] += round(each.parts * real(n))
     known = [each for each in flops if device is not None and each in device.peak and flops[each]]
-    if device is None or not known:
+    if device is None or not known or not any(each.work.op in _PRODUCTS for each in found.placed):
         return None
     rate = max(known, key=lambda each: flops[each])
     seconds = found.window - (found.earlier.time if found.earlier is not None else 0)

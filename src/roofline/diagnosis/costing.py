@@ -7,27 +7,22 @@ is spread over several, each has as much of it as of the time. So no kernel beat
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from roofline.bound import Bound, bound
-from roofline.cost import Work
 from roofline.device import Device
-from roofline.diagnosis.costs.call import Call, Lengths, read
-from roofline.diagnosis.costs.convolution import outputs
-from roofline.diagnosis.costs.registry import rule, work_of
+from roofline.diagnosis.costs.registry import rule
 from roofline.diagnosis.graphs import Lent
-from roofline.diagnosis.numbers import whole
+from roofline.diagnosis.numbers import real, whole
 from roofline.diagnosis.passes import passes_of
+from roofline.diagnosis.pieces import Book, Piece
 from roofline.diagnosis.tail import Tail, tail_of
-from roofline.dtypes import DType
-from roofline.errors import UnknownName
 from roofline.ops import elementwise
 from roofline.trace.classify import CATEGORIES
 from roofline.trace.coding import distinct
 from roofline.trace.events import COPY, KERNEL, NONE, SET, Trace, listed
 from roofline.trace.link import Links
+from roofline.units import NS_PER_S
 
 if TYPE_CHECKING:
     import numpy as np
@@ -37,13 +32,14 @@ if TYPE_CHECKING:
 
 # Why a kernel has no cost, and what to do about it. A helper has one of zero: nothing that it does is what its
 # operator demands, as a layout that is changed for a convolution.
-COSTED, HELPER, REPLAYED, UNLINKED, BARE, SHAPELESS, FOREIGN = range(7)
+COSTED, HELPER, REPLAYED, UNLINKED, BARE, SHAPELESS, FOREIGN, WINDOWED = range(8)
 REASONS = {
     REPLAYED: "it was replayed by a graph, which records no operator",
     UNLINKED: "its launch is not in the record",
     BARE: "no operator was recorded around its launch",
     SHAPELESS: "its operator has no recorded shapes",
     FOREIGN: "what its operator demands is not known, or not all that it takes is recorded",
+    WINDOWED: "it attends to fewer positions than its pass has, as by a window, which is not recorded",
 }
 REMEDIES = {
     REPLAYED: "record the pass that captures the graph with record_shapes=True and name it with --capture",
@@ -61,20 +57,7 @@ _DOING = {
 _HELPERS = re.compile(
     r"nchwto|nhwcto|tonchw|tonhwc|transpose|offsets|scalepacked|subtensorop|split_?k_?reduce|fill|memset|cast", re.I
 )
-_STORES = re.compile(r"::(reshape_and_cache\w*|store_cache)$")
 _GRAPH = re.compile(r"GraphLaunch")
-_CONVOLUTION = re.compile(r"^aten::(cudnn_|miopen_|_)?convolution$")
-
-
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """A piece of work and its bound, as far as the device is known: None with the reason where it is not."""
-
-    work: Work
-    operator: str
-    shapes: str
-    bound: Bound | None
-    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,104 +93,13 @@ class Costing:
         return (int(self.upto[at]) - int(self.before[at])) / max(int(self.whole[at]), 1)
 
 
-@dataclass(slots=True)
-class _Book:
-    """Pieces by what they were worked out from."""
-
-    trace: Trace
-    device: Device | None
-    peaks: frozenset[str] | None
-    lengths: list[Lengths]
-    passes: Ints  # of each activity the place in `lengths`, or NONE
-    pieces: list[Piece] = field(default_factory=list[Piece])
-    known: dict[tuple[int, ...], int] = field(default_factory=dict["tuple[int, ...]", int])
-    outputs: Mapping[tuple[tuple[int, ...], tuple[int, ...]], tuple[int, ...]] | None = None
-    cached: tuple[DType | None] | None = None
-
-    def number(self, name: int, detail: int, outer: int, outer_detail: int, kernel: int, lengths: int) -> int:
-        """The piece of such a call, or NONE."""
-        known = rule(self.trace.names[name])
-        key = (name, detail, outer, outer_detail, kernel, lengths if known is not None and known.lengths else NONE)
-        found = self.known.get(key)
-        if found is None:
-            found = self.known[key] = self._new(*key)
-        return found
-
-    def _new(self, name: int, detail: int, outer: int, outer_detail: int, kernel: int, lengths: int) -> int:
-        trace = self.trace
-        if detail == NONE or rule(trace.names[name]) is None:
-            return NONE
-        on = trace.names[kernel]
-        call = read(trace.names[name], trace.details[detail], on, self.peaks)
-        if outer_detail != NONE:
-            call = replace(call, outer=read(trace.names[outer], trace.details[outer_detail], on, self.peaks))
-        if _CONVOLUTION.search(call.name) and (found := call.tensors(0, 1)) is not None:
-            call = replace(call, output=self._outputs().get((found[0].dims, found[1].dims), ()))
-        if lengths != NONE:
-            call = replace(call, lengths=self.lengths[lengths], cache=self._cached())
-        work = work_of(call)
-        return NONE if work is None else self.add(work, call.name, _shapes(call))
-
-    def _outputs(self) -> Mapping[tuple[tuple[int, ...], tuple[int, ...]], tuple[int, ...]]:
-        """Lengths of the outputs of convolutions, by the gradients in the file."""
-        if self.outputs is None:
-            ops, names = self.trace.ops, self.trace.names
-            pairs = {
-                (name, detail)
-                for name, detail in zip(listed(ops.name), listed(ops.detail), strict=True)
-                if detail != NONE and names[name].endswith("convolution_backward")
-            }
-            # The format does not matter here: what a file lacks is taken for the commonest.
-            self.outputs = outputs(read(names[name], self.trace.details[at], "float") for name, at in sorted(pairs))
-        return self.outputs
-
-    def _cached(self) -> DType | None:
-        """The format of a cache of keys and values, as what stores into it has it; None where nothing does."""
-        if self.cached is None:
-            ops, names = self.trace.ops, self.trace.names
-            stores = {name for name in set(listed(ops.name)) if _STORES.search(names[name])}
-            pairs = {
-                (n, d) for n, d in zip(listed(ops.name), listed(ops.detail), strict=True) if n in stores and d != NONE
-            }
-            found = {
-                each.dtype for n, d in pairs if (each := read(names[n], self.trace.details[d]).tensor(2)) is not None
-            }
-            self.cached = (found.pop() if len(found) == 1 else None,)
-        return self.cached[0]
-
-    def add(self, work: Work, operator: str, shapes: str) -> int:
-        """One more piece."""
-        limit, reason = _bound(work, self.device)
-        self.pieces.append(Piece(work, operator, shapes, limit, reason))
-        return len(self.pieces) - 1
-
-
-def _shapes(call: Call) -> str:
-    """The shapes of a call in short, as a key of its kind."""
-    texts = ["x".join(map(str, each.dims)) for each in call.every() if each.dims]
-    kinds = {each.dtype.name: None for each in call.every() if each.dims}
-    return (", ".join(texts[:6]) + (" …" if len(texts) > 6 else "") + (f" {' '.join(kinds)}" if kinds else "")).strip()
-
-
-def _bound(work: Work, device: Device | None) -> tuple[Bound | None, str]:
-    if device is None:
-        return None, "the device is not known"
-    links = work.cost.links
-    if links and (not device.links or (device.links[0].domain or 0) < whole(work.dims.get("ranks", 2))):
-        return None, "the link between its ranks is not known"
-    try:
-        return bound(work.cost, device), ""
-    except UnknownName as error:
-        return None, str(error)
-
-
 def costing(lent: Lent, rows: Ints, kinds: Ints, device: Device | None) -> Costing:
     """The costs of the activities of `rows`, whose categories are `kinds`."""
     import numpy as np
 
     trace, links = lent.trace, lent.links
     gpu = trace.gpu
-    book = _Book(trace, device, None if device is None else frozenset(device.peak), *passes_of(trace, links, rows))
+    book = Book(trace, device, None if device is None else frozenset(device.peak), *passes_of(trace, links, rows))
     which = np.full(len(rows), NONE, np.int64)
     owner = np.full(len(rows), NONE, np.int64)
     kernels = gpu.kind[rows] == KERNEL
@@ -219,11 +111,12 @@ def costing(lent: Lent, rows: Ints, kinds: Ints, device: Device | None) -> Costi
     operators = tuple(trace.names[each] for each in listed(trace.ops.name))
     found = Costing((), which, before, upto, whole, why, owner, operators)
     _once(lent, rows, kinds, book, found)
+    _leave_windows(trace, rows, book, found)
     _moved(trace, rows, book, found)
     return replace(found, pieces=tuple(book.pieces), tail=tail_of(trace, links, rows))
 
 
-def _climb(trace: Trace, links: Links, rows: Ints, open_: Ints, book: _Book, which: Ints, owner: Ints) -> None:
+def _climb(trace: Trace, links: Links, rows: Ints, open_: Ints, book: Book, which: Ints, owner: Ints) -> None:
     """Ask the operators around each launch, from the innermost outwards, until one has a cost."""
     import numpy as np
 
@@ -252,7 +145,7 @@ def _climb(trace: Trace, links: Links, rows: Ints, open_: Ints, book: _Book, whi
         current[open_] = parent[current[open_]]
 
 
-def _leave_containers(links: Links, book: _Book, which: Ints, owner: Ints) -> None:
+def _leave_containers(links: Links, book: Book, which: Ints, owner: Ints) -> None:
     """An operator that left its product or attention to operators within it has no cost of its own."""
     import numpy as np
 
@@ -299,7 +192,7 @@ def _reasons(lent: Lent, rows: Ints, which: Ints) -> Ints:
     return why
 
 
-def _once(lent: Lent, rows: Ints, kinds: Ints, book: _Book, found: Costing) -> None:
+def _once(lent: Lent, rows: Ints, kinds: Ints, book: Book, found: Costing) -> None:
     """Give the cost of each operator to its main kernel, or spread it; its other kernels help.
 
     A graph replays an operator's kernels more than once, each time all of its cost.
@@ -318,7 +211,7 @@ def _once(lent: Lent, rows: Ints, kinds: Ints, book: _Book, found: Costing) -> N
         _share(trace, rows, kinds, book, found, group)
 
 
-def _share(trace: Trace, rows: Ints, kinds: Ints, book: _Book, found: Costing, group: list[int]) -> None:
+def _share(trace: Trace, rows: Ints, kinds: Ints, book: Book, found: Costing, group: list[int]) -> None:
     """Divide one operator's cost among its kernels."""
     names, duration = trace.gpu.name[rows[group]], listed(trace.gpu.duration[rows[group]])
     piece = book.pieces[int(found.which[group[0]])]
@@ -345,7 +238,24 @@ def _share(trace: Trace, rows: Ints, kinds: Ints, book: _Book, found: Costing, g
         found.upto[activity] = so_far
 
 
-def _moved(trace: Trace, rows: Ints, book: _Book, found: Costing) -> None:
+def _leave_windows(trace: Trace, rows: Ints, book: Book, found: Costing) -> None:
+    """Attention over all positions of its pass that took less than its bound did not look at all of them.
+
+    Layers of one model may differ in that, and no shape tells it: such a kernel has no cost.
+    """
+    import numpy as np
+
+    for number in sorted(book.annotated):
+        limit = book.pieces[number].bound
+        mine = np.flatnonzero(found.which == number)
+        for name in np.unique(trace.gpu.name[rows[mine]]) if limit is not None else ():
+            same = mine[trace.gpu.name[rows[mine]] == name]
+            parts = sum(found.part(int(at)) for at in same)
+            if limit is not None and int(trace.gpu.duration[rows[same]].sum()) < parts * real(limit.seconds) * NS_PER_S:
+                found.which[same], found.why[same] = NONE, WINDOWED
+
+
+def _moved(trace: Trace, rows: Ints, book: Book, found: Costing) -> None:
     """A memset writes the bytes that it records; a copy within the device reads and writes them."""
     import numpy as np
 

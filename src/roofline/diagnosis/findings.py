@@ -6,6 +6,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 
+def counted(count: int, what: str) -> str:
+    """A number of things: 1 call, 2 calls."""
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
+def short(name: str, length: int = 60) -> str:
+    """A name cut to a length, which its end tells."""
+    return name if len(name) <= length else f"{name[: length - 1]}…"
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """What could be changed, the numbers that support it, and the first thing to check.

@@ -58,7 +58,7 @@ def diagnose_trace(trace: Trace, supply: Device | None = None, capture: Trace | 
     lent = lend(trace, links, rows, kinds, capture)
     costs = costing(lent, rows, kinds, supply)
     kernels, placed = kernel_rows(lent.trace, lent.links, rows, kinds, costs, supply)
-    limit, sentence = verdict(shares, causes, kernels, window[1] - window[0], host=device == HOST)
+    limit, sentence = verdict(shares, causes, gaps, kernels, window[1] - window[0])
     found = Diagnosis(
         source=trace.source,
         format=trace.format,

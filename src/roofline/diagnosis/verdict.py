@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from roofline.diagnosis.idle import COLLECTIVE, DATA, HOST, LATENCY, START_UP, SYNC
-from roofline.diagnosis.result import Cause, KernelRow, Share
+from roofline.diagnosis.idle import BETWEEN, COLLECTIVE, DATA, HOST, LATENCY, START_UP, SYNC
+from roofline.diagnosis.result import Cause, Gap, KernelRow, Share
 from roofline.trace.classify import COMPUTE
-from roofline.units import NS_PER_S, percent
+from roofline.units import NS_PER_S, percent, si
 
 FAR = 0.1  # share of its bound below which neither memory nor arithmetic sets a kernel's time
+
+_HOSTS = (HOST, SYNC, START_UP, LATENCY, DATA)  # causes of idle time that are the host's
+_MOST = 0.5  # of the idle time
 
 NAMES = {
     "memory": "Memory-bound",
@@ -28,18 +31,15 @@ _UNTOLD = {
 
 
 def verdict(
-    shares: Sequence[Share], causes: Sequence[Cause], kernels: Sequence[KernelRow], window: int, host: bool = False
+    shares: Sequence[Share], causes: Sequence[Cause], gaps: Sequence[Gap], kernels: Sequence[KernelRow], window: int
 ) -> tuple[str, str]:
-    """What limits the run, as a word and as a sentence; the word is "" where the file does not tell.
-
-    `host`: the kernels are operators of the host's processor, which nothing launches.
-    """
+    """What limits the run, as a word and as a sentence; the word is "" where the file does not tell."""
     if not window:
         return "", "No device activity in this file: it says nothing of a GPU."
     times = _times(shares, causes, kernels)
     most = max(times, key=lambda each: times[each])
     if most in ("host", "input"):
-        return most, f"{NAMES[most]}: {_idle(causes, times[most], window)}"
+        return most, f"{NAMES[most]}: {_idle(causes, gaps, times[most], window)}"
     if most == "communication":
         return most, (
             f"Communication-bound: {percent(times[most] / window)} of the window is communication with nothing "
@@ -50,12 +50,12 @@ def verdict(
     if most in _UNTOLD:
         return "", f"{where} {_UNTOLD[most]}"
     if most == "queued":
-        return "", _between(times[most] / window, host)
+        return "", _between(times[most] / window, causes)
     return most, f"{NAMES[most]}: {_reached(most, kernels, times[most], window)} {where}"
 
 
-def _between(share: float, host: bool) -> str:
-    if not host:
+def _between(share: float, causes: Sequence[Cause]) -> str:
+    if all(each.cause != BETWEEN for each in causes):
         return f"The device was idle {percent(share)} of the window, with work queued or unrecorded."
     return (
         f"{percent(share)} of the window is between the operators that do the work: Python, the framework's own, views "
@@ -63,12 +63,14 @@ def _between(share: float, host: bool) -> str:
     )
 
 
-def _idle(causes: Sequence[Cause], time: float, window: int) -> str:
+def _idle(causes: Sequence[Cause], gaps: Sequence[Gap], time: float, window: int) -> str:
     idle = sum(each.time for each in causes)
-    first = causes[0]
+    first = max(causes, key=lambda each: each.time)
+    longest = max((each.length for each in gaps if each.cause in _HOSTS), default=0)
+    alone = f", most of it one gap of {si(longest / NS_PER_S, 's', 3)}" if longest > _MOST * idle else ""
     return (
         f"the device was idle {percent(idle / window)} of the window, {percent(time / idle)} of that because the host "
-        f"had nothing for it; first cause: {first.cause}."
+        f"had nothing for it{alone}; first cause: {first.cause}."
     )
 
 

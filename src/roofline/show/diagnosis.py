@@ -8,6 +8,7 @@ from rich.console import Group, RenderableType
 
 from roofline.diagnosis.beside import utilisation
 from roofline.diagnosis.exchanges import Exchange, exchanges
+from roofline.diagnosis.findings import counted
 from roofline.diagnosis.result import Diagnosis, KernelRow, Launches, Pass, Steps
 from roofline.show.diagnosis_record import bandwidth, device_name, earlier, ridges, together
 from roofline.show.terminal import Cell, bullets, table, text
@@ -15,7 +16,9 @@ from roofline.trace.events import Card
 from roofline.units import GIGA, NS_PER_S, column, gib, percent, scale, si, significant
 
 _WHOLE = 0.995  # of the compute time: what is left beyond is not worth a sentence
+_TOLD = 0.5  # of the compute time with a cost, below which an MFU says nothing
 _BEATEN = 1.005  # of its bound: what is printed as more than 100 %
+_IDLE = 0.0005  # of the window: what is printed as 0.1 %
 _SMALL = 1 << 16  # [byte] of a copy
 _EXCHANGES = 3  # sizes of collectives in the terminal text; the JSON has all
 _FINDINGS = 6  # of the terminal text; the JSON has all
@@ -35,7 +38,7 @@ def diagnosis_text(found: Diagnosis) -> RenderableType:
         blocks += [_where(found), text(), *_beside(found)]
         blocks += _findings(found)
         blocks += [text("Costliest", "bold"), _costliest(found), *map(text, _costs(found)), text()]
-    if found.causes:
+    if found.causes and found.idle >= _IDLE * found.window:
         blocks += [text("Idle", "bold"), _idle(found), text(), *_gaps(found)]
     if found.steps is not None:
         blocks += [text("Steps", "bold"), *map(text, _step_lines(found.steps)), text()]
@@ -83,16 +86,18 @@ def _costs(found: Diagnosis) -> Iterable[str]:
     """What bounds rest on, and how much has one."""
     yield coverage_line(found)
     if found.supply is None:
-        yield f"No bounds: {found.supply_from}. Name the device with --device."
+        said = found.supply_from.rstrip(".")
+        yield f"No bounds: {said}." + ("" if "--device" in said else " Name the device with --device.")
     flops, moved, _, least, of_bound = together(row.demand for row in found.kernels)
     if least is not None and of_bound is not None:
-        done = si(float(flops), "FLOP")
+        done = si(float(flops), "FLOP") if flops else si(float(moved), "B")
         yield f"What has a cost, together: {done}, bound {si(least, 's')}, {percent(of_bound)} of it reached."
     elif flops or moved:
         yield f"What has a cost, together: {si(float(flops), 'FLOP')} over {si(float(moved), 'B')}."
     yield from _above(found.kernels[:_KERNELS])
-    if (used := utilisation(found)) is not None:
-        least = "" if found.coverage is not None and found.coverage.share > _WHOLE else "at least "
+    used = utilisation(found)
+    if used is not None and found.coverage is not None and found.coverage.share > _TOLD:
+        least = "" if found.coverage.share > _WHOLE else "at least "
         yield (
             f"MFU {least}{percent(used.value)}: {si(float(used.flops), 'FLOP')} in {si(used.seconds, 's')}, of "
             f"{si(used.peak, 'FLOP/s')} in {used.rate}."
@@ -149,15 +154,14 @@ def _beside(found: Diagnosis) -> list[RenderableType]:
         # What is small takes as long as a copy takes at all: its bytes over its time are no speed of anything.
         rate = bandwidth(each.bytes, each.sum) if each.bytes >= _SMALL * each.calls else None
         speed = f" at {significant(rate / GIGA)} GB/s" if rate else ""
-        lines.append(
-            f"Copies {each.kind}{pinned}: {each.calls:,} with {gib(each.bytes)} in {si(_s(each.sum), 's')}{speed}."
-        )
+        amount = f" with {gib(each.bytes)}" if each.bytes else ""
+        lines.append(f"Copies {each.kind}{pinned}: {each.calls:,}{amount} in {si(_s(each.sum), 's')}{speed}.")
     lines += _launch_lines(found.launches)
     return [*map(text, lines), text()] if lines else []
 
 
 def _exchange_line(each: Exchange) -> str:
-    ranks = f" of {each.ranks} ranks" if each.ranks is not None else ", ranks not recorded"
+    ranks = "" if each.kind == "send" else f" of {each.ranks} ranks" if each.ranks else ", ranks not recorded"
     line = f"{each.kind.capitalize()}{ranks}: {each.calls:,} with {gib(each.bytes)} each in {si(_s(each.time), 's')}"
     if each.busbw is None:
         return f"{line}, algbw {si(each.algbw or 0.0, 'B/s')}."
@@ -174,13 +178,13 @@ def _launch_lines(each: Launches) -> list[str]:
         )
         if each.short:
             lines.append(
-                f"{each.short:,} kernels ({si(_s(each.short_time), 's', 3)}) are shorter than a launch costs the host "
-                f"({si(_s(each.cost), 's', 3)})."
+                f"{counted(each.short, 'kernel')} ({si(_s(each.short_time), 's', 3)}) took less than a launch costs "
+                f"the host ({si(_s(each.cost), 's', 3)})."
             )
     if each.replayed:
         known = f"{each.captured:,} activities have the operators of its capture"
         said = known if each.captured else "their operators are not told"
-        lines.append(f"{each.replayed:,} kernels were replayed by a graph: {said}.")
+        lines.append(f"Replayed by a graph: {counted(each.replayed, 'kernel')}; {said}.")
     if each.unlinked:
         lines.append(
             f"{each.unlinked:,} activities ({si(_s(each.unlinked_time), 's', 3)}) were launched outside of the record."
@@ -239,7 +243,7 @@ def _findings(found: Diagnosis) -> list[RenderableType]:
         blocks.append(text(f"{number}. {each.title}: {si(each.at_stake or 0.0, 's', 3)} at stake", "bold"))
         blocks.append(bullets([*each.evidence, f"First: {each.advice}"]))
     if len(found.findings) > _FINDINGS:
-        blocks.append(text(f"{len(found.findings) - _FINDINGS} smaller ones are in --json.", "dim"))
+        blocks.append(text(f"In --json: {counted(len(found.findings) - _FINDINGS, 'smaller one')}.", "dim"))
     return [text("What to change first", "bold"), *blocks, text()] if blocks else []
 
 
@@ -303,25 +307,27 @@ def _pass_line(each: Pass) -> str:
     ):
         if requests:
             known = f" attending to {kv:,} positions" if kv is not None else ""
-            parts.append(f"{phase} of {requests:,} requests with {tokens:,} tokens{known}")
+            parts.append(f"{phase} of {counted(requests, 'request')} with {counted(tokens, 'token')}{known}")
     return "; ".join(parts) or each.name
 
 
 _USED = {
-    "kernel": "kernels",
-    "copy": "copies",
-    "set": "memsets",
-    "op": "operators",
-    "call": "runtime calls",
-    "mark": "annotations and modules",
-    "gpu_mark": "annotations on the device",
+    "kernel": ("kernel", "kernels"),
+    "copy": ("copy", "copies"),
+    "set": ("memset", "memsets"),
+    "op": ("operator", "operators"),
+    "call": ("runtime call", "runtime calls"),
+    "mark": ("annotation or module", "annotations and modules"),
+    "gpu_mark": ("annotation on the device", "annotations on the device"),
 }
 
 
 def _read(found: Diagnosis) -> Iterable[str]:
     counts = found.counts
-    used = ", ".join(f"{count:,} {_USED.get(role, role)}" for role, count in counts.used.items() if count)
-    yield f"{counts.read:,} events in {gib(found.bytes)} of text; used: {used or 'none'}"
+    words = {role: _USED.get(role, (role, role)) for role in counts.used}
+    used = ", ".join(f"{n:,} {words[role][n != 1]}" for role, n in counts.used.items() if n)
+    events = "event" if counts.read == 1 else "events"
+    yield f"{counts.read:,} {events} in {gib(found.bytes)} of text; used: {used or 'none'}"
     left = ", ".join(
         f"{count:,} {reason}" for reason, count in sorted(counts.left_out.items(), key=lambda each: -each[1])
     )

@@ -16,7 +16,8 @@ _KINDS = (
     (re.compile(r"all_?reduce|cross_device_reduce|quick_?reduce"), "all-reduce"),
     (re.compile(r"all_?gather"), "all-gather"),
     (re.compile(r"all_?to_?all"), "all-to-all"),
-    (re.compile(r"send|recv|broadcast"), "send"),
+    (re.compile(r"broadcast"), "broadcast"),
+    (re.compile(r"send|recv"), "send"),
 )
 _BYTES = {"float": 4, "half": 2, "bfloat16": 2, "double": 8, "int": 4, "long": 8, "byte": 1, "char": 1, "bool": 1}
 _MOST = 1 << 50
@@ -26,9 +27,10 @@ _MAKERS = {
     "all-gather": collectives.all_gather,
     "reduce-scatter": collectives.reduce_scatter,
     "all-to-all": collectives.all_to_all,
+    "broadcast": collectives.broadcast,
 }
 # What each of two ranks sends of a buffer: no group sends less.
-_LEAST = {"all-reduce": 1, "all-gather": 2, "reduce-scatter": 2, "all-to-all": 2}
+_LEAST = {"broadcast": 1, "all-reduce": 1, "all-gather": 2, "reduce-scatter": 2, "all-to-all": 2}
 
 
 def kind_of(*names: str) -> str | None:

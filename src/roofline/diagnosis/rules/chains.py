@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from roofline.diagnosis.costs.call import read
 from roofline.diagnosis.costs.elementwise import Flow, flow
-from roofline.diagnosis.findings import Finding
+from roofline.diagnosis.findings import Finding, counted
 from roofline.diagnosis.numbers import real
 from roofline.diagnosis.rules.scene import Scene, rule
 from roofline.trace import timeline
@@ -83,7 +83,7 @@ def unfused(scene: Scene) -> Iterator[Finding]:
             "Elementwise kernels that could be one",
             found.saved / NS_PER_S,
             (
-                f"{found.count:,} chains, the longest of {found.longest:,} kernels, took "
+                f"{counted(found.count, 'chain')}, the longest of {found.longest:,} kernels, took "
                 f"{si(found.time / NS_PER_S, 's', 3)}; the longest kernel of each chain takes "
                 f"{si((found.time - found.saved) / NS_PER_S, 's', 3)} of it",
                 f"most: {_shown(found.most[1])}",

@@ -6,23 +6,29 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
-from roofline.diagnosis.findings import Finding
+from roofline.diagnosis.findings import Finding, counted
 from roofline.diagnosis.idle import DATA, HOST, LATENCY, START_UP, SYNC
 from roofline.diagnosis.rules.scene import Scene, rule
 from roofline.trace.events import Ranges, listed
 from roofline.units import GIGA, NS_PER_S, percent, si, significant
 
-_SYNCS = re.compile(r"Synchronize|^(cuda|hip|cu)Memcpy(?!.*Async)|^(cuda|hip)(Event(Query|Sync)|StreamQuery)")
+_SYNCS = re.compile(r"Synchronize|^(cuda|hip|cu)Memcpy(?!.*Async)|^(cuda|hip)EventSync")
 _ASKS = re.compile(r"^aten::(item|_local_scalar_dense|nonzero|is_nonzero|equal|unique\w*|masked_select)$")
 _COMPILES = re.compile(r"_compile\b|compile_fx|dynamo|CachingAutotuner|precompile|async_compile|PyCodeCache", re.I)
 
 
+_MOST = 0.5  # of what is at stake
+
+
+def _copies(count: int) -> str:
+    return "1 copy" if count == 1 else f"{count:,} copies"
+
+
 def _gaps(scene: Scene, *causes: str) -> str:
     mine = [each for each in scene.found.causes if each.cause in causes]
-    return (
-        f"{sum(each.gaps for each in mine):,} gaps of {si(sum(each.time for each in mine) / NS_PER_S, 's', 3)}, the "
-        f"longest {si(max(each.longest for each in mine) / NS_PER_S, 's', 3)}"
-    )
+    count, time = counted(sum(each.gaps for each in mine), "gap"), sum(each.time for each in mine)
+    longest = max(each.longest for each in mine)
+    return f"{count} of {si(time / NS_PER_S, 's', 3)}, the longest {si(longest / NS_PER_S, 's', 3)}"
 
 
 def _counts(scene: Scene, ranges: Ranges, pattern: re.Pattern[str]) -> Counter[str]:
@@ -48,18 +54,25 @@ def launch_gaps(scene: Scene) -> Iterator[Finding]:
     if not stake or each.starved is None:
         return
     evidence = [_gaps(scene, HOST, LATENCY), f"{percent(each.starved)} of launches found the device without work"]
-    if each.cost is not None and each.short:
-        evidence.append(
-            f"{each.short:,} kernels are shorter than a launch costs the host ({si(each.cost / NS_PER_S, 's', 3)})"
+    alone = next((gap for gap in scene.found.gaps if gap.cause in (HOST, LATENCY)), None)
+    if alone is not None and alone.length >= _MOST * stake * NS_PER_S:
+        host = f", the host in {alone.host[:80]}" if alone.host else ""
+        evidence.append(f"most of it is one gap of {si(alone.length / NS_PER_S, 's', 3)}{host}, then {alone.next[:60]}")
+        advice = (
+            "look at what the host did in that gap. The start of the profiler leaves one: record after some passes "
+            "(schedule with wait and warmup)."
         )
-    yield Finding(
-        "launch-gaps",
-        "The device waits for the host to launch",
-        stake,
-        tuple(evidence),
-        "CUDA or HIP graphs (torch.compile mode=reduce-overhead) for what repeats, fewer and larger kernels, and a "
-        "look at what the host does in between.",
-    )
+    elif each.replayed > _MOST * sum(row.calls for row in scene.found.kernels):
+        advice = "kernels are replayed by graphs already: look at what the host does from one launch to the next."
+    else:
+        advice = (
+            "CUDA or HIP graphs (torch.compile mode=reduce-overhead) for what repeats, fewer and larger kernels, and a "
+            "look at what the host does in between."
+        )
+    if each.cost is not None and each.short:
+        cost = si(each.cost / NS_PER_S, "s", 3)
+        evidence.append(f"{counted(each.short, 'kernel')} took less than a launch costs the host ({cost})")
+    yield Finding("launch-gaps", "The device waits for the host to launch", stake, tuple(evidence), advice)
 
 
 @rule("synchronisation")
@@ -123,7 +136,7 @@ def pageable(scene: Scene) -> Iterator[Finding]:
     took, moved = sum(each.sum for each in rows), sum(each.bytes for each in rows)
     pinned = [each for each in scene.found.copies if each.pinned]
     evidence = [
-        f"{sum(each.calls for each in rows):,} copies of {si(float(moved), 'B', 3)} took "
+        f"{_copies(sum(each.calls for each in rows))} of {si(float(moved), 'B', 3)} took "
         f"{si(took / NS_PER_S, 's', 3)}: {significant(moved * NS_PER_S / max(took, 1) / GIGA)} GB/s"
     ]
     fast = max((each.bytes * NS_PER_S / each.sum for each in pinned if each.sum), default=0.0)
@@ -134,5 +147,5 @@ def pageable(scene: Scene) -> Iterator[Finding]:
         "Copies from pageable memory",
         min(took, share.attributed) / NS_PER_S,
         tuple(evidence),
-        "pin_memory=True in the data loader, and non_blocking=True.",
+        "pinned memory on the host (tensor.pin_memory(), or a pinned tensor to copy into), and non_blocking=True.",
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from roofline.diagnosis.beside import utilisation
-from roofline.diagnosis.findings import Finding
+from roofline.diagnosis.findings import Finding, counted, short
 from roofline.diagnosis.result import KernelRow
 from roofline.diagnosis.rules.scene import Scene, rule
 from roofline.trace.classify import COMPUTE
@@ -29,11 +29,11 @@ def far_from_bound(scene: Scene) -> Iterator[Finding]:
             continue
         yield Finding(
             "far-from-bound",
-            f"{row.readable[:60]} reaches {percent(demand.of_bound)} of its bound",
+            f"{short(row.readable)} reaches {percent(demand.of_bound)} of its bound",
             _lost(row),
             (
-                f"{demand.calls:,} calls took {si(demand.time / NS_PER_S, 's', 3)}; {demand.by or 'nothing'} sets a "
-                f"bound of {si(demand.bound, 's', 3)}",
+                f"{counted(demand.calls, 'call')} took {si(demand.time / NS_PER_S, 's', 3)}; "
+                f"{demand.by or 'nothing'} sets a bound of {si(demand.bound, 's', 3)}",
                 f"{si(float(demand.flops), 'FLOP', 3)} over {si(float(demand.bytes), 'B', 3)}, launched by "
                 f"{row.operator or 'no recorded operator'}",
             ),

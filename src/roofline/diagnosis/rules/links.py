@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from roofline.diagnosis.findings import Finding
+from roofline.diagnosis.findings import Finding, counted
 from roofline.diagnosis.numbers import real
 from roofline.diagnosis.rules.scene import Scene, rule
 from roofline.trace.classify import COMPUTE
@@ -29,7 +29,7 @@ def exposed(scene: Scene) -> Iterator[Finding]:
         "Communication that no computation hides",
         stake / NS_PER_S,
         (
-            f"{talk.calls:,} kernels took {si(talk.union / NS_PER_S, 's', 3)}, of which "
+            f"{counted(talk.calls, 'kernel')} took {si(talk.union / NS_PER_S, 's', 3)}, of which "
             f"{percent(talk.exposed / talk.union)} exposed",
             f"{si(free / NS_PER_S, 's', 3)} of computation runs without communication beside it",
         ),
@@ -57,7 +57,7 @@ def slow_link(scene: Scene) -> Iterator[Finding]:
         "Collectives below the link's bandwidth",
         sum(each.excess for each in rows),
         (
-            f"{sum(each.calls for each in rows):,} collectives sent {si(sent, 'B', 3)} a rank in "
+            f"{counted(sum(each.calls for each in rows), 'collective')} sent {si(sent, 'B', 3)} a rank in "
             f"{si(took / NS_PER_S, 's', 3)}: {significant(sent * NS_PER_S / took / GIGA)} GB/s of "
             f"{significant(device.links[0].bandwidth / GIGA)} GB/s ({device.links[0].name})",
         ),

@@ -10,7 +10,7 @@ from roofline.bound import bound
 from roofline.diagnosis.costing import HELPER
 from roofline.diagnosis.costs.call import read
 from roofline.diagnosis.costs.rates import on_vector_units
-from roofline.diagnosis.findings import Finding
+from roofline.diagnosis.findings import Finding, counted
 from roofline.diagnosis.numbers import real, whole
 from roofline.diagnosis.result import Placed
 from roofline.diagnosis.rules.scene import Scene, rule
@@ -27,12 +27,12 @@ _LARGE = 2  # lengths below it are vectors, which no multiple helps
 def _together(rows: Sequence[Placed]) -> str:
     took = sum(each.time for each in rows) / NS_PER_S
     least = sum(each.bound_seconds or 0.0 for each in rows)
-    return f"{sum(each.calls for each in rows):,} calls took {si(took, 's', 3)}; bound {si(least, 's', 3)}"
+    return f"{counted(sum(each.calls for each in rows), 'call')} took {si(took, 's', 3)}; bound {si(least, 's', 3)}"
 
 
 def _examples(rows: Sequence[Placed], count: int = 3) -> list[str]:
     return [
-        f"{each.operator} {each.shapes}: {each.calls:,} calls, {si(each.time / NS_PER_S, 's', 3)}, "
+        f"{each.operator} {each.shapes}: {counted(each.calls, 'call')}, {si(each.time / NS_PER_S, 's', 3)}, "
         f"{percent((each.bound_seconds or 0.0) * NS_PER_S / each.time)} of its bound"
         for each in sorted(rows, key=lambda each: -each.excess)[:count]
     ]
@@ -139,7 +139,7 @@ def waves(scene: Scene) -> Iterator[Finding]:
             "waves",
             "Products with fewer blocks than fill the device",
             lost,
-            (f"{calls:,} calls leave multiprocessors without a block", f"most: {example[0]}"),
+            (f"{counted(calls, 'call')} left multiprocessors without a block", f"most: {example[0]}"),
             "larger batches or sequences, or shapes whose tiles are a multiple of the multiprocessors; split-K "
             "kernels where k is long.",
         )
@@ -182,8 +182,8 @@ def layout(scene: Scene) -> Iterator[Finding]:
             "Layouts changed around convolutions",
             lost / NS_PER_S,
             (
-                f"{calls:,} kernels took {si(lost / NS_PER_S, 's', 3)} beside {si(within / NS_PER_S, 's', 3)} of "
-                "convolution",
+                f"{counted(calls, 'kernel')} took {si(lost / NS_PER_S, 's', 3)} "
+                f"beside {si(within / NS_PER_S, 's', 3)} of convolution",
                 f"most: {most[:100]}",
             ),
             "channels_last memory format for model and input (model.to(memory_format=torch.channels_last)).",
@@ -225,8 +225,8 @@ def attention_in_pieces(scene: Scene) -> Iterator[Finding]:
             "Attention whose scores go through memory",
             took - least,
             (
-                f"{calls:,} times product, softmax, product took {si(took, 's', 3)}; one tiled kernel has a bound of "
-                f"{si(least, 's', 3)}",
+                f"{counted(calls, 'time')} product, softmax, product took {si(took, 's', 3)}; "
+                f"one tiled kernel has a bound of {si(least, 's', 3)}",
                 shapes,
             ),
             "scaled_dot_product_attention with a tiled back end (flash, memory-efficient, cuDNN): look at what its "
