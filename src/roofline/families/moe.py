@@ -21,6 +21,33 @@ def granitemoe(config: Config) -> Model:
     return decoder(config, Traits(qkv_bias=bias, out_bias=bias, experts=True))
 
 
+@family("granitemoe_swa")
+def granitemoe_swa(config: Config) -> Model:
+    """Granite with experts and windows: a sink a head."""
+    bias = config.flag("attention_bias", False)
+    return decoder(config, Traits(qkv_bias=bias, out_bias=bias, experts=True, sinks=True, tied=True))
+
+
+@family("flint")
+def flint(config: Config) -> Model:
+    """Flint: windows in three layers of four, sinks, a norm of q and k, a shared expert without a gate."""
+    bias = config.flag("attention_bias", False)
+    return decoder(config, Traits(qkv_bias=bias, out_bias=bias, head_norm=HeadNorm(), experts=True, sinks=True))
+
+
+@family("kolibri1")
+def kolibri(config: Config) -> Model:
+    """Kolibri: norms behind the blocks too, a norm of q and k, a shared expert."""
+    return decoder(config, Traits(post_norm=True, head_norm=HeadNorm(), experts=True))
+
+
+@family("aria_text")
+def aria(config: Config) -> Model:
+    """Aria: experts as wide as `intermediate_size`, shared ones beside them."""
+    bias = config.flag("attention_bias", False)
+    return decoder(config, Traits(qkv_bias=bias, out_bias=bias, experts=True, shared_experts=2))
+
+
 @family("gpt_oss")
 def gpt_oss(config: Config) -> Model:
     """gpt-oss: every second layer sees everything; sinks; biases of attention, router and every expert."""
