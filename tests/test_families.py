@@ -136,6 +136,7 @@ def test_every_registered_family_has_a_golden_count():
 # Other names of a family's text model, which the file of a larger model has, and what it is read as.
 SAME = {
     "glm4v_moe_text": "glm4_moe",
+    "glm4v_text": "glm4",
     "emu3_text_model": "llama",
     "internlm": "internlm2",
     "minimax_m1": "minimax",
@@ -270,7 +271,10 @@ def test_another_name_is_the_same_family(name):
     """The text model of a larger model has the counts of the family alone."""
     keys = {"head_dim": 8, "num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 8}
     keys |= {"kv_lora_rank": 8, "q_lora_rank": 8, "qk_nope_head_dim": 4, "qk_rope_head_dim": 4, "v_head_dim": 4}
-    deep, routed = SAME[name].startswith("deepseek"), SAME[name] not in ("qwen2", "qwen3", "internlm2", "llama", "phi3")
+    deep, routed = (
+        SAME[name].startswith("deepseek"),
+        SAME[name] not in ("qwen2", "qwen3", "internlm2", "llama", "phi3", "glm4"),
+    )
     used = {
         key: value
         for key, value in keys.items()

@@ -5,6 +5,7 @@ RooflineError
 ├─ BadValue         a size, share or option outside of what is possible
 ├─ DataError        a data file of a device or model: path, key, what is allowed
 ├─ ConfigError      a config.json: key, value, what it would have decided
+│  └─ UnknownTower   a part that reads images and is not known: the text model is counted without it
 ├─ ShardError       a model that does not divide over the ranks asked for
 └─ TraceError       a profile that cannot be read, or that holds nothing to diagnose
 """
@@ -50,6 +51,10 @@ class DataError(RooflineError):
 
 class ConfigError(RooflineError):
     """A config.json that cannot be read as a model."""
+
+
+class UnknownTower(ConfigError):
+    """A tower that is not known; its text model may be."""
 
 
 class ShardError(RooflineError):

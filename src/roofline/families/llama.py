@@ -15,7 +15,7 @@ from roofline.structure.traits import Traits
 
 @family("llama", "granite", "smollm3", "helium", "exaone", "iquestcoder", "emu3_text_model")
 def llama(config: Config) -> Model:
-    """Llama 1 to 3.3, Granite, SmolLM 3, Helium, EXAONE 3, IQuest Coder, Emu 3: `attention_bias` and `mlp_bias` are keys of their own."""
+    """Llama 1 to 3.3, Granite, SmolLM 3, Helium, EXAONE 3, IQuest Coder, Emu 3: biases by a key each."""
     bias = config.flag("attention_bias", False)
     return decoder(config, Traits(qkv_bias=bias, out_bias=bias, mlp_bias=config.flag("mlp_bias", False)))
 

@@ -93,14 +93,13 @@ class HeadNorm:
 class Attention:
     """softmax(q·Kᵀ)·V between a QKV and an output projection.
 
-    `heads` and `kv_heads` are axes of head_dim elements a head, `value_dim` of V where that differs; `k_bias`
-    False: where q and v have biases, k has none; `rotary_dim`
-    elements of each head are rotated (0: no rotary embedding). `gate` multiplies the output: "element" by as many
-    numbers, "head" by one a head. `sinks`: a learned logit a head. `tied_values`: V is the product of K's matrix. `inner_norm`: a norm before
-    the output projection.
-    `shares_cache`: K and V are those of an earlier layer. Not `causal`: every row sees every other, and nothing is
-    cached. `relative` buckets of learned shifts a head that scores get by distance. `out`: the width that it gives
-    where that is not the width that it reads.
+    `heads` and `kv_heads` are axes of head_dim elements a head, `value_dim` of V where that differs; `k_bias` False:
+    where q and v have biases, k has none; `rotary_dim` elements of each head are rotated (0: no rotary embedding).
+    `gate` multiplies the output: "element" by as many numbers, "head" by one a head. `sinks`: a learned logit a head.
+    `tied_values`: V is the product of K's matrix. `inner_norm`: a norm before the output projection. `shares_cache`: K
+    and V are those of an earlier layer. Not `causal`: every row sees every other, and nothing is cached. `relative`
+    buckets of learned shifts a head that scores get by distance. `out`: the width that it gives where that is not the
+    width that it reads.
     """
 
     hidden: Axis
