@@ -6,6 +6,7 @@ from typing import Any
 
 import encoder_cases
 import recurrent_cases
+import text_cases
 
 BASE: dict[str, Any] = {
     "hidden_size": 24,
@@ -232,7 +233,6 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("gpt2", {**GPT2, "n_inner": 40}),
     ("gpt_neox", {"num_key_value_heads": 6}),
     ("llama", {**WIDE, "attention_bias": True, "mlp_bias": True}),
-    ("llama", {**WIDE, "per_layer_config": {"1": {"intermediate_size": 36}}}),
     ("mistral", {"sliding_window": 4}),
     ("mpt", {"d_model": 24, "n_layers": 3, "n_heads": 4, "vocab_size": 50, "max_seq_len": 32}),
     ("opt", {"ffn_dim": 40, "num_key_value_heads": 6, "word_embed_proj_dim": 24}),
@@ -240,12 +240,13 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("qwen2", {"use_sliding_window": True, "sliding_window": 4, "max_window_layers": 1}),
     ("qwen3", WIDE),
 ]
-CASES += [*encoder_cases.CASES, *recurrent_cases.CASES]
+CASES += [*encoder_cases.CASES, *recurrent_cases.CASES, *text_cases.CASES]
 # These name their sizes otherwise, so that the base says nothing to them.
 OWN_NAMES = {
     *("codegen", "deepseek_v4", "falcon", "gpt2", "gpt_bigcode", "gpt_neo", "gptj", "mamba", "mamba2", "mpt"),
     *(name for name, _ in encoder_cases.CASES),
     *recurrent_cases.OWN_NAMES,
+    *text_cases.OWN_NAMES,
 }
 XGLM = {"vocab_size": 50, "max_position_embeddings": 32}
 

@@ -136,10 +136,13 @@ def test_every_registered_family_has_a_golden_count():
 # Other names of a family's text model, which the file of a larger model has, and what it is read as.
 SAME = {
     "glm4v_moe_text": "glm4_moe",
+    "glm4v_text": "glm4",
+    "emu3_text_model": "llama",
     "internlm": "internlm2",
     "minimax_m1": "minimax",
     "minimax_text_01": "minimax",
     "kimi_k2": "deepseek_v3",
+    "phi4_multimodal": "phi3",
     "qwen2_5_vl": "qwen2",
     "qwen2_5_vl_text": "qwen2",
     "qwen2_vl": "qwen2",
@@ -268,7 +271,10 @@ def test_another_name_is_the_same_family(name):
     """The text model of a larger model has the counts of the family alone."""
     keys = {"head_dim": 8, "num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 8}
     keys |= {"kv_lora_rank": 8, "q_lora_rank": 8, "qk_nope_head_dim": 4, "qk_rope_head_dim": 4, "v_head_dim": 4}
-    deep, routed = SAME[name].startswith("deepseek"), SAME[name] not in ("qwen2", "qwen3", "internlm2")
+    deep, routed = (
+        SAME[name].startswith("deepseek"),
+        SAME[name] not in ("qwen2", "qwen3", "internlm2", "llama", "phi3", "glm4"),
+    )
     used = {
         key: value
         for key, value in keys.items()
@@ -313,6 +319,15 @@ def test_a_known_family_assumes_nothing(golden):
 def test_embedding_is_the_token_table(golden):
     """50 rows of the width of the embedding, positions apart."""
     assert golden.model.parameters().embedding == 50 * golden.changes.get("word_embed_proj_dim", 24)
+
+
+def test_a_layer_may_have_keys_of_its_own():
+    """The MLP of one layer of three is 36 wide, not 40."""
+    whole = Golden("llama", {}, 0, 0).model.parameters().total
+    narrow = Golden("llama", {"per_layer_config": {"1": {"intermediate_size": 36}}}, 0, 0).model
+
+    assert narrow.parameters().total == whole - 3 * 24 * 4
+    assert [block.layers for block in narrow.blocks] == [(0, 2), (1,)]
 
 
 def test_flops_of_a_decode_step_by_hand():

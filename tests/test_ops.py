@@ -558,10 +558,10 @@ def test_a_size_below_zero_is_refused(size: Any) -> None:
         ops.linear(m=size, n=4, k=4)
 
 
-def test_a_chunk_needs_causal_attention() -> None:
-    """Both at once are not counted, and not counted wrongly; a window is, on either side."""
+def test_a_stride_needs_causal_attention() -> None:
+    """Both at once are not counted, and not counted wrongly; a window and a chunk are."""
     with pytest.raises(BadValue, match="causal"):
-        ops.attention(sequences=1, new=4, context=0, heads=1, kv_heads=1, head_dim=8, causal=False, chunk=2)
+        ops.attention(sequences=1, new=4, context=0, heads=1, kv_heads=1, head_dim=8, causal=False, stride=2)
 
 
 def test_block_scales_of_a_cache_are_counted() -> None:

@@ -80,6 +80,31 @@ def test_every_patch_sees_every_other(h100):
     }
 
 
+def test_patches_of_a_window_see_each_other(h100):
+    """Qwen 2.5 VL, an image of 5 tokens, 20 patches: windows of 4 in two layers of three, everything in the third."""
+    ledger = rl.predict(rl.Model.load(keys_of("qwen2_5_vl")), h100, rl.Workload.prefill(1, 20).seeing(2, 5))
+    found = {point.name: point.flops for point in ledger if point.part == "vision" and point.work.op == "attention"}
+
+    assert found == {
+        "vision_attention": 2 * 4 * 20 * 20 * 12,
+        "vision_attention_chunked": 2 * 2 * 4 * 5 * 4 * 4 * 12,
+    }
+
+
+def test_a_tower_is_read_by_its_own_name():
+    """LLaVA takes CLIP or SigLIP; a tower that is not known is one line."""
+    keys = keys_of("llava")
+    other = {**keys, "vision_config": {**keys["vision_config"], "model_type": "siglip_vision_model"}}
+    strange = {**keys, "vision_config": {"model_type": "odd_vision_model"}}
+
+    assert rl.Model.load(other).parameters().vision != rl.Model.load(keys).parameters().vision
+    assert (
+        rl.Model.load({**keys, "vision_config": {"hidden_size": 1024}}).parameters().vision
+        == 303_507_456 + 24 * 1024 + 24 * 24
+    )
+    assert rl.Model.load(strange).parameters().vision is None
+
+
 def test_images_need_a_tower(h100):
     """A model without one, and one whose tower is not counted, say so."""
     seeing = rl.Workload.prefill(1, 20).seeing(1, 4)

@@ -10,7 +10,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from roofline.errors import ConfigError, shown
+from roofline.errors import ConfigError, UnknownTower, shown
 from roofline.files import printable, read_text
 from roofline.model import Model
 from roofline.units import MIB
@@ -79,7 +79,11 @@ _BESIDE = (
     ("audio", ("audio_config", "audio_encoder_config", "speech_config")),
 )
 # Keys of the larger model that say something of its tower.
-_OF_TOWERS = ("spatial_merge_size", "mm_tokens_per_image", "multimodal_projector_bias")
+_OF_TOWERS = (
+    *("spatial_merge_size", "mm_tokens_per_image", "multimodal_projector_bias", "vision_feature_layer"),
+    *("projection_dim", "downsample_ratio", "scale_factor", "downsample_factor", "alignment_intermediate_size"),
+)
+_QUOTE = "'\""
 # A nested config leaves out what is its class's default, and may leave out these too; a file of its own may not.
 DECIDING = frozenset(
     {
@@ -378,13 +382,19 @@ def _tower(whole: Config, text: Config, key: str | None) -> Tower | None:
     known = tower_of(whole.model_type)
     if known is None or (key is None and not known.absent):
         return None
-    kind = f"{whole.model_type} vision"
     keys: Mapping[str, Any] = whole.section(key).keys if key else {}
+    body = f"{shown(keys.get('model_type'), 40).strip(_QUOTE)} body"
+    kind = body if body in _defaults() else f"{whole.model_type} vision"
     beside = {name: whole.keys[name] for name in _OF_TOWERS if name in whole.keys}
-    config = Config({**beside, **keys, "model_type": kind}, whole.source, nested=True)
+    named = {"model_type": kind, "larger": whole.model_type, "tower_type": keys.get("model_type")}
+    config = Config({**beside, **keys, **named}, whole.source, nested=True)
     config.assumptions = text.assumptions
     width = text.integer("hidden", "the width of every matrix")
-    tower = replace(known.read(config, width), apart=known.apart)
+    try:
+        tower = replace(known.read(config, width), apart=known.apart)
+    except UnknownTower as error:
+        text.assume(str(error))
+        return None
     if config.taken:
         taken = ", ".join(f"{name} {value}" for name, value in config.taken.items())
         text.assume(f"Not in the file of the vision tower, so as in {_defaults()[kind]['source']}: {taken}")

@@ -5,6 +5,7 @@ RooflineError
 ├─ BadValue         a size, share or option outside of what is possible
 ├─ DataError        a data file of a device or model: path, key, what is allowed
 ├─ ConfigError      a config.json: key, value, what it would have decided
+│  └─ UnknownTower   a part that reads images and is not known: the text model is counted without it
 ├─ ShardError       a model that does not divide over the ranks asked for
 ├─ CheckpointError  headers of a checkpoint that lie, or that say nothing of a model
 └─ TraceError       a profile that cannot be read, or that holds nothing to diagnose
@@ -55,6 +56,10 @@ class ConfigError(RooflineError):
 
 class CheckpointError(RooflineError):
     """A checkpoint whose headers cannot be what they say."""
+
+
+class UnknownTower(ConfigError):
+    """A tower that is not known; its text model may be."""
 
 
 class ShardError(RooflineError):

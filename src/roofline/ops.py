@@ -19,7 +19,7 @@ from roofline.cost import Cost, Work
 from roofline.dtypes import DType, dtype
 from roofline.errors import BadValue, RooflineError, UnknownName, shown
 from roofline.num import Expr, Num, ceil_div, least_of, maximum, minimum, number, power, where
-from roofline.pairs import around, positions, visible
+from roofline.pairs import around, blocked, positions, visible
 
 VECTOR = "fp32-vector"
 Storage = str | DType
@@ -206,9 +206,9 @@ def attention(
     `kv_heads` below `heads` is grouped-query, 1 multi-query attention; `latent`: V is a slice of the cached K.
     A query sees the last `window` positions, or its own `chunk` of them, or one entry for each `stride` of them,
     or the best `selected` of what it could see (several queries read the fewest that they can share); not `causal`,
-    it sees everything, or `window` positions on either side. `sinks` logits are read beside. The softmax is not
-    counted. `appended` False: K and V are those of another layer; `role` "activations": they are no cache at all, and
-    nothing is appended. `source`: K and V are of so many positions of another sequence, an encoder's, all of which
+    it sees everything, `window` positions on either side, or all of its chunk. `sinks` logits are read beside. The
+    softmax is not counted. `appended` False: K and V are those of another layer; `role` "activations": they are no
+    cache at all, and nothing is appended. `source`: K and V are of so many positions of another sequence, an encoder's, all of which
     every query sees. Raises BadValue for another limit without `causal`.
     Source: Dao et al. 2022 (FlashAttention), Ainslie et al. 2023 (GQA), DeepSeek-AI 2024 (V2, latent attention).
     """
@@ -223,8 +223,10 @@ def attention(
         pairs, seen = new * (context + new), context + new
     elif tuple(given) == ("window",):
         pairs, seen = around(new, given["window"]), new
+    elif tuple(given) == ("chunk",):
+        pairs, seen = blocked(new, given["chunk"]), new
     else:
-        limit = min(given, key=lambda each: each == "window")
+        limit = min(given, key=lambda each: each in ("window", "chunk"))
         raise BadValue(f"A {limit} needs causal attention; others are not counted yet. Possible: causal=True.")
     cache, a = dtype(kv), dtype(activations)
     both = 2 * head_dim if value_dim is None else head_dim + value_dim  # the widths of a pair's two products

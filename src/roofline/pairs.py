@@ -38,6 +38,12 @@ def around(new: Num, window: Num) -> Num:
     return new + 2 * new * reach - reach * (reach + 1)
 
 
+def blocked(new: Num, chunk: Num) -> Num:
+    """Pairs where each of `new` positions sees its own chunk of them, before and behind it."""
+    rest = new - (new // chunk) * chunk
+    return (new - rest) * chunk + rest * rest
+
+
 def chunked(new: Num, context: Num, chunk: Num) -> tuple[Num, Num]:
     """Pairs, and positions read, where a query sees its own chunk of positions up to itself.
 

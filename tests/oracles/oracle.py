@@ -139,4 +139,5 @@ def tower(keys: dict[str, Any]) -> int:
     with torch.device("meta"):
         model = getattr(transformers, dict(CLASSES)[keys["model_type"]])(config)
     names = ((name, each.numel()) for name, each in model.named_parameters())
-    return sum(n for name, n in names if "language_model" not in name and not name.startswith("lm_head"))
+    text = ("language_model", "text_model", "lm_head")
+    return sum(n for name, n in names if not any(each in name for each in text))

@@ -107,6 +107,7 @@ _FOREIGN = (
     *("use_bias", "mlp_type", "type_vocab_size", "activation_function", "rotary_pct", "do_layer_norm_before"),
     *("sliding_window_pattern", "query_pre_attn_scalar", "attn_logit_softcapping", "final_logit_softcapping"),
     *("no_rope_layers", "attn_layer_period", "cross_attention_layers", "multi_query", "attn_config", "ffn_config"),
+    *("lambda_std_dev", "keep_window_size", "H_cycles", "gated_norm_rank", "index_topk_blocks", "laurel_rank"),
     *("num_kv_shared_layers", "hidden_size_per_layer_input", "compress_ratios", "hc_mult", "o_lora_rank"),
 )
 _SEEING_ALL = ("ForMaskedLM", "ForImageClassification", "EncoderModel")

@@ -134,10 +134,10 @@ def albert(config: Config) -> Model:
     return Model("", before, (first, again) if again.layers else (first,), after, rows, unit="token")
 
 
-@family("modernbert")
+@family("modernbert", "modernbert-decoder")
 def modernbert(config: Config) -> Model:
-    """ModernBERT: gated MLP, rotary positions; all but every third layer see a window on either side."""
-    side = _side(config, True)
+    """ModernBERT: gated MLP, rotary positions; all but every third layer see a window, on either side or before."""
+    side = replace(_side(config, True), causal=config.model_type == "modernbert-decoder")
     bias = config.flag("attention_bias", False)
     norms = 1 + config.flag("norm_bias", False)
     window = config.integer("local_attention", "how far a query sees", 128) // 2
@@ -164,10 +164,11 @@ def modernbert(config: Config) -> Model:
         Norm("head_norm", hidden, 0, norms, label="head"),
     )
     tied, biased = config.flag("tie_word_embeddings", True), config.flag("decoder_bias", True)
-    head = (*dense, Head(vocab, hidden, tied, biased, every=True))
-    after = answers(config, hidden, head, dense)
+    head = (*dense, Head(vocab, hidden, tied, biased, every=not side.causal))
+    after = head if side.causal else answers(config, hidden, head, dense)
     positions = config.integer("max_positions", "what it was trained to", 0) or None
-    return Model("", before, stack(side), (Norm("final_norm", hidden, 1, norms), *after), positions, unit="token")
+    unit = "" if side.causal else "token"
+    return Model("", before, stack(side), (Norm("final_norm", hidden, 1, norms), *after), positions, unit=unit)
 
 
 @family("eurobert")

@@ -1,5 +1,7 @@
 """Cohere's Command: one LayerNorm for attention and MLP side by side."""
 
+from dataclasses import replace
+
 from roofline.config import Config
 from roofline.families import family
 from roofline.model import Model
@@ -28,6 +30,12 @@ def _traits(config: Config, every: int | None = None) -> Traits:
 def cohere(config: Config) -> Model:
     """Command R: a norm of q and k, with a scale for each head, where `use_qk_norm` says so."""
     return decoder(config, _traits(config))
+
+
+@family("cohere2_moe")
+def cohere2_moe(config: Config) -> Model:
+    """Command A with experts."""
+    return decoder(config, replace(_traits(config, every=4), experts=True))
 
 
 @family("cohere2")

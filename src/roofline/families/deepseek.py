@@ -6,6 +6,7 @@ from roofline.config import Config
 from roofline.families import family
 from roofline.model import Model, Repeat
 from roofline.parts.ends import Norm, Projection
+from roofline.parts.moe import Experts
 from roofline.shard import Axis
 from roofline.structure.decoder import decoder
 from roofline.structure.traits import Traits
@@ -23,6 +24,20 @@ def deepseek(config: Config) -> Model:
     dense = int(config.model_type == "glm4_moe_lite")
     traits = Traits(mlp_bias=config.flag("mlp_bias", False), latent=True, experts=routed, dense_layers=dense)
     return with_prediction(config, decoder(config, traits))
+
+
+@family("axk1")
+def axk1(config: Config) -> Model:
+    """A.X K1: DeepSeek V3 with a norm behind the experts."""
+    model = decoder(config, Traits(mlp_bias=config.flag("mlp_bias", False), latent=True, experts=True))
+    hidden = Axis("hidden", config.integer("hidden", "the width of every matrix"))
+    blocks = tuple(
+        block._replace(parts=(*block.parts, Norm("experts_post_norm", hidden, 0)))
+        if any(isinstance(part, Experts) for part in block.parts)
+        else block
+        for block in model.blocks
+    )
+    return with_prediction(config, replace(model, blocks=blocks))
 
 
 @family("deepseek")

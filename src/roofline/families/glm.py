@@ -8,7 +8,7 @@ from roofline.structure.decoder import decoder
 from roofline.structure.traits import Traits
 
 
-@family("glm", "glm4")
+@family("glm", "glm4", "glm4v_text")
 def glm(config: Config) -> Model:
     """GLM 4: the later one has norms behind attention and MLP too."""
     return decoder(
@@ -16,7 +16,7 @@ def glm(config: Config) -> Model:
         Traits(
             qkv_bias=config.flag("attention_bias", True),
             rotary=config.rotary_share(0.5),
-            post_norm=config.model_type == "glm4",
+            post_norm=config.model_type != "glm",
         ),
     )
 

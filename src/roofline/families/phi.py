@@ -28,7 +28,7 @@ def phi(config: Config) -> Model:
     )
 
 
-@family("phi3")
+@family("phi3", "phi4_multimodal")
 def phi3(config: Config) -> Model:
     """Phi 3 and 4: no biases; part of each head may be rotated."""
     return decoder(config, Traits(rotary=config.rotary_share(1.0)))

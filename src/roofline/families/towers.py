@@ -193,6 +193,26 @@ def _merger(config: Config, vit: Vit, merge: int, out: int) -> Tower:
     return Tower((Stage(body.rows, (*body.parts, (1, own))), Stage(1, mlps)))
 
 
+@tower("qwen2_5_vl")
+def qwen2_5_vl(config: Config, text: int) -> Tower:
+    """Qwen 2.5 VL: a gated MLP; all but a few layers see windows of the image; a merger behind the last."""
+    width, merge, patch = _size(config, "hidden_size"), side(config, "spatial_merge_size"), side(config, "patch_size")
+    given = (config.find("fullatt_block_indexes") or ("", None))[1]
+    vit = Vit(
+        width,
+        _depth(config, "depth"),
+        _size(config, "num_heads"),
+        _size(config, "intermediate_size"),
+        _patch(config, "in_channels", "temporal_patch_size"),
+        patch_bias=False,
+        norms=1,
+        gated=True,
+        window=(_size(config, "window_size") // patch) ** 2,
+        whole=len(cast("list[object]", given)) if isinstance(given, list) else 0,
+    )
+    return _merger(config, vit, merge, config.integer("out_hidden_size", "the width that the vision tower gives", text))
+
+
 @tower("gemma3")
 def gemma3(config: Config, text: int) -> Tower:
     """Gemma 3: SigLIP, its patches pooled into as many tokens as the file says."""

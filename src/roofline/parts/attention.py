@@ -93,13 +93,13 @@ class HeadNorm:
 class Attention:
     """softmax(q·Kᵀ)·V between a QKV and an output projection.
 
-    `heads` and `kv_heads` are axes of head_dim elements a head, `value_dim` of V where that differs; `k_bias`
-    False: where q and v have biases, k has none; `rotary_dim`
-    elements of each head are rotated (0: no rotary embedding). `gate` multiplies the output: "element" by as many
-    numbers, "head" by one a head. `sinks`: a learned logit a head. `tied_values`: V is the product of K's matrix.
-    `shares_cache`: K and V are those of an earlier layer. Not `causal`: every row sees every other, and nothing is
-    cached. `relative` buckets of learned shifts a head that scores get by distance. `out`: the width that it gives
-    where that is not the width that it reads.
+    `heads` and `kv_heads` are axes of head_dim elements a head, `value_dim` of V where that differs; `k_bias` False:
+    where q and v have biases, k has none; `rotary_dim` elements of each head are rotated (0: no rotary embedding).
+    `gate` multiplies the output: "element" by as many numbers, "head" by one a head. `sinks`: a learned logit a head.
+    `tied_values`: V is the product of K's matrix. `inner_norm`: a norm before the output projection. `shares_cache`: K
+    and V are those of an earlier layer. Not `causal`: every row sees every other, and nothing is cached. `relative`
+    buckets of learned shifts a head that scores get by distance. `out`: the width that it gives where that is not the
+    width that it reads.
     """
 
     hidden: Axis
@@ -116,6 +116,7 @@ class Attention:
     k_bias: bool = True
     sinks: bool = False
     tied_values: bool = False
+    inner_norm: bool = False
     shares_cache: bool = False
     causal: bool = True
     relative: int = 0
@@ -164,7 +165,8 @@ class Attention:
         """Q, K, V and output projections, the parameters of the QK norm, sinks."""
         learned = (("sinks", int(self.sinks)), ("relative_shifts", self.relative))
         vectors = (Weight(name, Axis("heads", self.heads.size, n), kind="vector") for name, n in learned if n)
-        return (*self.projections(), self.output(), *self.norms(), *vectors)
+        inner = (Weight("attention_inner_norm", self._values(self.heads), kind="vector"),) if self.inner_norm else ()
+        return (*self.projections(), self.output(), *self.norms(), *vectors, *inner)
 
     def kernels(self, run: Pass) -> Iterable[Kernel]:
         """QKV projection, QK norm with RoPE, attention for each group of rows, output projection."""
@@ -195,6 +197,10 @@ class Attention:
             width = run.shard.elements(self.output().inp or self.heads)
             gate = ops.activation(m=run.tokens, width=width, gates=1, activations=run.activations)
             rows.append(Kernel("attention_gate", self.label, gate))
+        if self.inner_norm:
+            width = run.shard.elements(self.output().inp or self.heads)
+            norm = ops.norm(m=run.tokens, width=width, activations=run.activations, weights=run.vectors)
+            rows.append(Kernel("attention_inner_norm", self.label, norm))
         return [*rows, *run.gemm("o_proj", self.label, run.tokens, (self.output(),))]
 
     def cache_bytes(self, held: Num, kv: DType, shard: Shard) -> Num:

@@ -15,6 +15,7 @@ class Mlp(Stateless):
     """down(act(gate(x)) · up(x)), or down(act(up(x))) where it is not `gated`.
 
     `act_vectors` is how many numbers a learned activation has; they are stored, their bytes moved are not counted.
+    `inner_norm`: a norm with a scale before the last matrix.
     """
 
     hidden: Axis
@@ -22,6 +23,7 @@ class Mlp(Stateless):
     gated: bool = True
     bias: bool = False
     act_vectors: int = 0
+    inner_norm: bool = False
     label: str = "mlp"
 
     def weights(self) -> tuple[Weight, ...]:
@@ -29,7 +31,8 @@ class Mlp(Stateless):
         names = ("gate_proj", "up_proj") if self.gated else ("up_proj",)
         up = tuple(Weight(name, self.intermediate, self.hidden, self.bias) for name in names)
         learned = (Weight("act", Axis("act", self.act_vectors), kind="vector"),) if self.act_vectors else ()
-        return (*up, Weight("down_proj", self.hidden, self.intermediate, self.bias), *learned)
+        inner = (Weight("mlp_inner_norm", self.intermediate, kind="vector"),) if self.inner_norm else ()
+        return (*up, Weight("down_proj", self.hidden, self.intermediate, self.bias), *learned, *inner)
 
     def kernels(self, run: Pass) -> Iterable[Kernel]:
         """A GEMM for each matrix, and the activation before the last."""
@@ -44,5 +47,9 @@ class Mlp(Stateless):
             activations=run.activations,
         )
         rows.append(Kernel("act_mul" if self.gated else "act", self.label, work))
+        if self.inner_norm:
+            local = run.shard.elements(self.intermediate)
+            norm = ops.norm(m=run.tokens, width=local, activations=run.activations, weights=run.vectors)
+            rows.append(Kernel("mlp_inner_norm", self.label, norm))
         rows += run.gemm(down.name, self.label, run.tokens, (down,))
         return rows

@@ -65,6 +65,7 @@ def attention(config: Config, traits: Traits, hidden: Axis, kind: Kind) -> Atten
         limits=kind.limits,
         gate=traits.gate,
         sinks=traits.sinks,
+        inner_norm=traits.inner_norm,
     )
 
 
@@ -102,7 +103,8 @@ def feed(config: Config, traits: Traits, hidden: Axis, kind: Kind) -> Part:
 def mlp(config: Config, traits: Traits, hidden: Axis) -> Mlp:
     """The MLP of a layer without experts."""
     wide = config.integer("intermediate", "the width of the MLP", traits.intermediate)
-    return Mlp(hidden, Axis("intermediate", wide), traits.gated, traits.mlp_bias, act_vectors=traits.act_vectors)
+    inner = Axis("intermediate", wide)
+    return Mlp(hidden, inner, traits.gated, traits.mlp_bias, traits.act_vectors, inner_norm=traits.inner_norm)
 
 
 def experts(config: Config, traits: Traits, hidden: Axis) -> Experts:

@@ -63,8 +63,8 @@ def with_own_keys(config: Config, found: list[Kind]) -> list[Kind]:
         for key, value in own.items():
             if key not in _OWN or not isinstance(value, int):
                 raise config.fail(
-                    f"per_layer_config has {shown(key, 40)} {shown(value, 40)} for layer {index}, not counted. "
-                    f"Possible: numbers for {', '.join(_OWN)}."
+                    f"per_layer_config has {shown(key, 40)} {shown(value, 40)} for layer {index}, which is not "
+                    f"counted. Possible: numbers for {', '.join(_OWN)}."
                 )
         found[index] = found[index]._replace(own=tuple(sorted(cast("Mapping[str, int]", keys).items())))
     return found

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import cast
 
 from roofline.config import Config
 from roofline.errors import shown
-from roofline.parts.attention import Attention, HeadNorm
+from roofline.parts.attention import Attention, HeadNorm, Limits
 from roofline.parts.base import Part
 from roofline.parts.ends import Norm, Positions, Projection
 from roofline.parts.mlp import Mlp
@@ -22,8 +22,10 @@ _MOST = 1 << 20
 class Vit:
     """The layers of a vision transformer: sizes, and what is there of biases, norms and scales.
 
-    `norms` vectors of each norm, `biases` of attention and `mlp_bias`, `before` and `after` the layers a norm;
-    `post_norm`: norms behind both blocks too; `scaled`: a vector that scales what each block gives.
+    `norms` vectors of each norm, `biases` of attention (`out_biases` of its output where those differ) and `mlp_bias`,
+    `before` and `after` the layers a norm; `post_norm`: norms behind both blocks too; `scaled`: a vector that scales
+    what each block gives. `window`: patches of a part of the image, which alone see each other in all but `whole` of
+    the layers.
     """
 
     width: int
@@ -37,6 +39,7 @@ class Vit:
     head_dim: int | None = None
     norms: int = 2
     biases: bool = True
+    out_biases: bool | None = None
     gated: bool = False
     mlp_bias: bool = True
     head_norm: HeadNorm | None = None
@@ -45,6 +48,8 @@ class Vit:
     after: bool = False
     post_norm: bool = False
     scaled: bool = False
+    window: int = 0
+    whole: int | None = None
     first: tuple[Part, ...] = field(default=())
 
 
@@ -81,24 +86,33 @@ def layers(config: Config, vit: Vit, rows: int) -> Stage:
         Axis("vision_kv_heads", vit.kv_heads or vit.heads, head_dim),
         rotary_dim=head_dim if vit.rotated else 0,
         qkv_bias=vit.biases,
-        out_bias=vit.biases,
+        out_bias=vit.biases if vit.out_biases is None else vit.out_biases,
         head_norm=vit.head_norm,
         causal=False,
         label=LABEL,
     )
     feed = Mlp(hidden, Axis("vision_intermediate", vit.intermediate), vit.gated, vit.mlp_bias, label=LABEL)
-    count = vit.layers
-    for index, block in enumerate((mixer, feed)):
-        name = ("attention", "mlp")[index]
-        parts.append((count, norm("input_norm" if index == 0 else "mlp_norm", hidden, vit, 1)))
-        parts.append((count, block))
-        if vit.scaled:
-            parts.append((count, Scale(f"{name}_scale", hidden)))
-        if vit.post_norm:
-            parts.append((count, norm(f"{name}_post_norm", hidden, vit, 0)))
+    parts += _repeated(vit, mixer, feed)
     if vit.after:
         parts.append((1, norm("post_norm", hidden, vit, 1)))
     return Stage(rows, tuple(parts))
+
+
+def _repeated(vit: Vit, mixer: Attention, feed: Mlp) -> list[tuple[int, Part]]:
+    """The parts of the layers with how often each comes."""
+    hidden, parts = mixer.hidden, list[tuple[int, Part]]()
+    near = vit.layers - vit.whole if vit.window and vit.whole is not None else 0
+    attends: list[tuple[int, Part]] = [(vit.layers - near, mixer)]
+    if near:
+        attends.append((near, replace(mixer, limits=Limits(chunk=vit.window))))
+    for name, first, blocks in (("attention", "input_norm", attends), ("mlp", "mlp_norm", [(vit.layers, feed)])):
+        parts.append((vit.layers, norm(first, hidden, vit, 1)))
+        parts += blocks
+        if vit.scaled:
+            parts.append((vit.layers, Scale(f"{name}_scale", hidden)))
+        if vit.post_norm:
+            parts.append((vit.layers, norm(f"{name}_post_norm", hidden, vit, 0)))
+    return parts
 
 
 def norm(name: str, width: Axis, vit: Vit, added: int) -> Norm:

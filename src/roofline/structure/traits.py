@@ -22,6 +22,7 @@ class Traits:
     `latent` and `experts`: whether the family has latent attention, and experts; None where its keys say.
     `dense_layers`: so many layers at the start have none, where no key says it.
     `shares`: layers may share a cache, and may have inputs of their own.
+    `inner_norm`: a norm before the last matrix of attention and of the MLP.
     MLP: `gated`, `mlp_bias`, `act_vectors` numbers of a learned activation. Experts: `expert_bias`, `router_bias`,
     `correction` (a stored shift of the choice), `shared_gate`, `shared_experts` as many where no key counts them.
     `learned`: rows of the position table beyond max_positions, None without such a table.
@@ -48,6 +49,7 @@ class Traits:
     gated: bool = True
     mlp_bias: bool = False
     act_vectors: int = 0
+    inner_norm: bool = False
     latent: bool | None = False
     experts: bool | None = False
     dense_layers: int = 0
