@@ -103,7 +103,7 @@ class Recording:
 
 def _called(name: str) -> str:
     """An operator's name without the marks of its back end."""
-    return name.strip("_").replace("_flash_attention_for_cpu", "_attention").removesuffix("_backward")
+    return name.removeprefix("_").replace("_flash_attention_for_cpu", "_attention").removesuffix("_backward")
 
 
 def _key(row: Row) -> str:
