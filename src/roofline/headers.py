@@ -264,14 +264,16 @@ def _grid(
 
 def _sides(shape: tuple[int, ...], count: int, rows: int, columns: int) -> Iterator[tuple[int, int]]:
     """How many rows and columns may share one of `count` entries, the surest first."""
+    if len(shape) > 1:
+        across, along = shape[-2:]
+        swapped = along == rows != across  # some store scales with the rows of the matrix as their columns
+        for high, wide in ((along, across), (across, along)) if swapped else ((across, along), (along, across)):
+            if high and wide:
+                yield _whole(-(-rows // high), rows), _whole(-(-columns // wide), columns)
     if count == rows:
         yield 1, WHOLE
     if count == columns:
         yield WHOLE, 1
-    if len(shape) > 1:
-        for high, wide in (shape[-2:], reversed(shape[-2:])):
-            if high and wide:
-                yield _whole(-(-rows // high), rows), _whole(-(-columns // wide), columns)
     group, rest = divmod(rows * columns, count)  # blocks that run through the matrix row by row
     if not rest and group and (columns % group == 0 or group % columns == 0):
         yield (1, group) if columns % group == 0 else (group // columns, WHOLE)
