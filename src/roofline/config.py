@@ -423,7 +423,7 @@ def _defaults() -> Mapping[str, Any]:
 
 
 def load(path: Path, where: str | None = None, most: int = LARGEST_FILE) -> Mapping[str, Any]:
-    """The object in a JSON file of up to `most` bytes, called `where` in messages; raises ConfigError or UnknownName."""
+    """The object in a JSON file of up to `most` bytes, `where` in messages; raises ConfigError or UnknownName."""
     return parse(read_text(path, most, ConfigError, EXPECTED), where or printable(path))
 
 
