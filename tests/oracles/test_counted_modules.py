@@ -275,6 +275,34 @@ def test_autocast_counts_as_it_is_set():
     assert sum(point.bytes for point in ledger if "to_copy" in point.name) == (4 + 2) * (64 * 64 + 8 * 64)
 
 
+class Placed(torch.nn.Module):
+    """A module that names a device and a format of its own."""
+
+    def __init__(self, autocast: bool = False) -> None:
+        super().__init__()
+        self.linear, self.autocast = torch.nn.Linear(64, 64, bias=False), autocast
+
+    def forward(self, x: Any) -> Any:
+        if self.autocast:
+            torch.set_autocast_enabled("cuda", True)
+        try:
+            return self.linear(x.to("cuda")).cuda() + torch.zeros(64, device="cuda")
+        finally:
+            torch.set_autocast_enabled("cuda", False)
+
+
+def test_a_module_that_names_a_device(monkeypatch):
+    """It is counted where there is none such: a move between devices costs nothing."""
+    ledger = count(Placed(), torch.zeros(8, 64), backward=True)
+    assert [point.name for point in ledger][:3] == ["linear.mm", "Placed.zeros", "Placed.add"]
+
+
+def test_autocast_within_a_module():
+    """That of an accelerator, set by the module itself."""
+    [point] = [p for p in count(Placed(autocast=True), torch.zeros(8, 64)) if p.work.op == "linear"]
+    assert point.rate in ("bf16", "fp16")
+
+
 def test_rates_are_the_device_s():
     """FP32 at the vector units or, where PyTorch may, at TF32; a convolution at TF32 by cuDNN's default."""
     linear, conv = torch.nn.Linear(64, 64), torch.nn.Conv1d(4, 4, 3)
@@ -294,6 +322,8 @@ def test_rates_are_the_device_s():
         torch.set_float32_matmul_precision(before)
     assert ledger.kernels[0].rate == "tf32"
     assert ledger.on("v100-sxm2-32gb").kernels[0].rate == "fp32-vector"
+    on_tpu = count(linear, torch.zeros(8, 64), device="tpu-v5e")
+    assert any("fp32-vector peak of tpu-v5e is unknown" in each for each in on_tpu.assumptions)
 
 
 def test_layers_of_one_kind_are_one_row():

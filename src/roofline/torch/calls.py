@@ -222,7 +222,7 @@ def whole(each: Dispatched) -> bool:
 
 def free(each: Dispatched, kind: type) -> bool:
     """Whether an operator moves nothing: a view, an allocation, a question about lengths, a move between devices."""
-    if each.name in FREE or each.views or not each.returned:
+    if each.name in FREE or each.views or "inplace_view" in each.tags or not each.returned:
         return True
     if each.name != "_to_copy":
         return False
