@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import time
 from pathlib import Path
 from typing import Any
 
@@ -796,3 +797,54 @@ def test_what_stands_beside_a_text_model_under_other_names_is_named():
     model = configs.read({"patch_size": 30, "num_channels": 3, "text_config": GOOD}, "model", "config.json")
 
     assert any("beside the text model" in each and "patch_size" in each for each in model.assumptions)
+
+
+TEXT = json.dumps(GOOD)
+HOSTILE = {
+    "truncated": (TEXT[: len(TEXT) // 2], "not valid JSON"),
+    "empty": ("", "not valid JSON"),
+    "zeros": ("\0" * 1000, "not valid JSON"),
+    "objects 100,000 deep": ('{"a":' * 100_000, "nested or long beyond reason"),
+    "lists 100,000 deep": ('{"hidden_size":' + "[" * 100_000 + "]" * 100_000 + "}", "nested or long beyond reason"),
+    "a number of 100,000 digits": (TEXT[:-1] + ',"x":' + "9" * 100_000 + "}", "nested or long beyond reason"),
+    "2 million keys": ("{" + ",".join(f'"{i}":1' for i in range(2_000_000)) + "}", "more than the 4 MiB that are read"),
+    "400,000 keys": ("{" + ",".join(f'"{i:x}":1' for i in range(400_000)) + "}", "hidden_size"),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_file_is_one_line_at_once(tmp_path: Path, name):
+    """Seconds at the most, and a line that fits a screen."""
+    text, says = HOSTILE[name]
+    path = tmp_path / "config.json"
+    path.write_text(text)
+    start = time.process_time()
+    with pytest.raises(ConfigError, match=says) as caught:
+        rl.Model.load(path)
+
+    assert time.process_time() - start < 5
+    assert str(caught.value).isprintable() and len(str(caught.value)) < len(str(path)) + 250
+
+
+def test_two_million_keys_of_a_dict_are_looked_through_only_so_far():
+    """A known family does not mind them; of an unknown one the first that say something are named."""
+    many = {f"k{i}": 1 for i in range(2_000_000)}
+    start = time.process_time()
+    known = rl.Model.load({**GOOD, **many})
+    unknown = rl.Model.load({**{key: each for key, each in GOOD.items() if key != "model_type"}, **many})
+
+    assert known.parameters() == rl.Model.load(GOOD).parameters()
+    assert any("are not read: 'k0'" in each for each in unknown.assumptions)
+    assert max(map(len, unknown.assumptions)) < 300
+    assert time.process_time() - start < 20
+
+
+def test_values_nested_beyond_reason_are_one_line():
+    """As no file could hold them: built in memory, 100,000 deep."""
+    deep: list[Any] = []
+    for _ in range(100_000):
+        deep = [deep]
+    for key in ("hidden_size", "quantization_config", "layer_types", "num_attention_heads"):
+        with pytest.raises(ConfigError) as caught:
+            rl.Model.load({**GOOD, key: deep})
+        assert str(caught.value).isprintable() and len(str(caught.value)) < 250

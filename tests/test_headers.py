@@ -422,3 +422,30 @@ def test_a_gguf_file_has_no_fields_to_set(roofline, tmp_path):
     path.write_bytes(gguf_bytes(META, as_gguf()))
     answer = roofline("predict", path, "--device", "h100-sxm", "--set", "model.kv_heads=1")
     assert answer.code == 2 and "GGUF file" in answer.err
+
+
+# What a config.json says of the same formats, where nothing is stored beside them that it does not mention.
+SAID: dict[str, dict[str, Any]] = {
+    "fp8": {"quant_method": "fp8"},
+    "fp8 blocks": {"quant_method": "fp8", "weight_block_size": [128, 128]},
+    "awq": {"quant_method": "awq", "bits": 4, "group_size": 128, "zero_point": True},
+    "gptq": {"quant_method": "gptq", "bits": 4, "group_size": 64},
+    "int8": {"quant_method": "bitsandbytes", "load_in_8bit": True},
+}
+
+
+@pytest.mark.parametrize("name", SAID)
+def test_headers_and_config_agree(tmp_path, name):
+    """The same bytes by what a file says and by what is stored, matrix by matrix."""
+    by_headers = folder(tmp_path, quantised(**FORMATS[name][0]))
+    by_config = rl.Model.load({**CONFIG, "quantization_config": SAID[name]})
+
+    assert by_headers.weight_bytes(*AS_STORED) == by_config.weight_bytes(*AS_STORED)
+    halves = [each.weight_bytes(rl.Precision("stored"), rl.Shard(2)) for each in (by_headers, by_config)]
+    assert abs(halves[0] - halves[1]) <= len(matrices(PLAIN))  # scales and zero points rounded up together, or apart
+
+
+def test_headers_stand_over_what_a_config_says(tmp_path):
+    """A config that says FP8 of weights in BF16: what is stored is counted."""
+    model = folder(tmp_path, PLAIN, {**CONFIG, "quantization_config": {"quant_method": "fp8"}})
+    assert model.weight_bytes(*AS_STORED) == 2 * model.parameters().total

@@ -185,6 +185,42 @@ def test_modelopt_with_one_algorithm():
     assert stored(None, DENSE, beside) == kept() - 2 * INSIDE + inside
 
 
+# Bytes of a matrix of r rows and c columns in each of ModelOpt's algorithms.
+ALGORITHMS = {
+    "FP8": lambda r, c: r * c + 4,
+    "FP8_PER_CHANNEL_PER_TOKEN": lambda r, c: r * c + 4 * r,
+    "FP8_PB_WO": lambda r, c: r * c + 4 * -(-r // 128) * -(-c // 128),
+    "MXFP8": lambda r, c: r * c + r * c // 32,
+    "NVFP4": lambda r, c: r * c // 2 + r * c // 16 + 4,
+    "W4A8_NVFP4_FP8": lambda r, c: r * c // 2 + r * c // 16 + 4,
+    "W4A8_MXFP4_FP8": lambda r, c: r * c // 2 + r * c // 32,
+    "W4A16_AWQ": lambda r, c: r * c // 2 + 2 * r * c // 128,
+    "W8A16": lambda r, c: r * c + 4 * r,
+}
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_every_algorithm_of_modelopt(algorithm):
+    """As hf_quant_config.json names them; all matrices of the layers, the head excluded."""
+    beside = {"quantization": {"quant_algo": algorithm, "exclude_modules": ["lm_head"], "kv_cache_quant_algo": None}}
+    inside = sum(ALGORITHMS[algorithm](rows, columns) for rows, columns in MATRICES)
+
+    assert stored(None, DENSE, beside) == kept() - 2 * LAYERS * INSIDE + LAYERS * inside
+
+
+def test_mixed_precision_beside_a_config():
+    """hf_quant_config.json with an entry for each module: FP8 of every o_proj, NVFP4 of every MLP, nothing else."""
+    entries: dict[str, Any] = {}
+    for layer in range(LAYERS):
+        entries[f"model.layers.{layer}.self_attn.o_proj"] = {"quant_algo": "FP8"}
+        for name in MLP:
+            entries[f"model.layers.{layer}.mlp.{name}_proj"] = {"quant_algo": "NVFP4", "group_size": 16}
+    beside = {"quantization": {"quant_algo": "MIXED_PRECISION", "quantized_layers": entries}}
+    mlp = sum(2 * r * c - (r * c // 2 + r * c // 16 + 4) for r, c in MLP.values())
+
+    assert stored(None, DENSE, beside) == kept() - LAYERS * (256 * 256 - 4) - LAYERS * mlp
+
+
 def test_modelopt_with_a_format_for_each_module():
     """Thousands of entries: FP8 attention in all layers, NVFP4 experts in every second, nothing else."""
     count = 64

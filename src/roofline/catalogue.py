@@ -249,7 +249,9 @@ def _from_config(path: Path) -> Found:
         raise ConfigError(f"The folder {printable(path)} has no config.json. Name the folder of a model, or its file.")
     name = inside.parent.name if inside.name == "config.json" else inside.stem
     beside = inside.parent / "hf_quant_config.json"
-    formats = configs.load(beside) if inside.name == "config.json" and exists(beside) else None
+    formats = (
+        configs.load(beside, most=configs.LARGEST_LIST) if inside.name == "config.json" and exists(beside) else None
+    )
     sources = {"config": printable(path), **({} if formats is None else {"weights": printable(beside)})}
     return Found(configs.load(inside), _unicode(name or "model"), printable(path), sources, formats)
 

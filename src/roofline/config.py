@@ -7,6 +7,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache, cached_property
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -107,7 +108,9 @@ _BY_LAYER = frozenset(
 NO_KV_HEADS = "The file names no KV heads: counted as many as attention heads"
 
 _LARGEST = 1 << 48
+_MOST_KEYS = 10_000  # that are looked through for what is not read
 LARGEST_FILE = 4 * MIB
+LARGEST_LIST = 32 * MIB  # of hf_quant_config.json, which may have an entry for each module
 EXPECTED = "a config.json, a JSON object of a few KiB with a model's keys"
 
 
@@ -241,8 +244,9 @@ class Config:
 
     def note_unread(self, what: str) -> None:
         """Assume `what` of the keys that say something that may be a size, and that nothing has asked for."""
-        unread = [key for key, value in self.keys.items() if value and key not in self.asked]
-        sizes = [key for key in unread if not any(part in key.lower() for part in _HARMLESS)]
+        looked = islice(self.keys.items(), _MOST_KEYS)
+        unread = (key for key, value in looked if value and key not in self.asked)
+        sizes = list(islice((key for key in unread if not any(part in key.lower() for part in _HARMLESS)), 13))
         if sizes:
             listed = ", ".join(shown(each, 40) for each in sizes[:12]) + (", …" if len(sizes) > 12 else "")
             self.assume(f"{what}: {listed}")
@@ -434,9 +438,9 @@ def _defaults() -> Mapping[str, Any]:
     return json.loads((Path(__file__).parent / "data" / "defaults.json").read_text("utf-8"))
 
 
-def load(path: Path, where: str | None = None) -> Mapping[str, Any]:
-    """The object in a JSON file, called `where` in messages; raises ConfigError or UnknownName."""
-    return parse(read_text(path, LARGEST_FILE, ConfigError, EXPECTED), where or printable(path))
+def load(path: Path, where: str | None = None, most: int = LARGEST_FILE) -> Mapping[str, Any]:
+    """The object in a JSON file of up to `most` bytes, `where` in messages; raises ConfigError or UnknownName."""
+    return parse(read_text(path, most, ConfigError, EXPECTED), where or printable(path))
 
 
 def parse(text: str, name: str) -> Mapping[str, Any]:

@@ -264,21 +264,27 @@ def _grid(
 
 def _sides(shape: tuple[int, ...], count: int, rows: int, columns: int) -> Iterator[tuple[int, int]]:
     """How many rows and columns may share one of `count` entries, the surest first."""
+    if len(shape) > 1:
+        across, along = shape[-2:]
+        swapped = along == rows != across  # some store scales with the rows of the matrix as their columns
+        for high, wide in ((along, across), (across, along)) if swapped else ((across, along), (along, across)):
+            if high and wide:
+                yield _shared(high, rows), _shared(wide, columns)
     if count == rows:
         yield 1, WHOLE
     if count == columns:
         yield WHOLE, 1
-    if len(shape) > 1:
-        for high, wide in (shape[-2:], reversed(shape[-2:])):
-            if high and wide:
-                yield _whole(-(-rows // high), rows), _whole(-(-columns // wide), columns)
     group, rest = divmod(rows * columns, count)  # blocks that run through the matrix row by row
     if not rest and group and (columns % group == 0 or group % columns == 0):
         yield (1, group) if columns % group == 0 else (group // columns, WHOLE)
 
 
-def _whole(side: int, length: int) -> int:
-    return WHOLE if side >= length else side
+def _shared(count: int, length: int) -> int:
+    """How many of a side share one of `count` entries: a power of two where one does, as blocks have."""
+    if count == 1:
+        return WHOLE
+    even = 1 << max((length // count - 1).bit_length(), 0)
+    return even if -(-length // even) == count else -(-length // count)
 
 
 def _notes(checkpoint: Checkpoint, model: Model, absent: list[str]) -> Iterator[str]:
@@ -296,12 +302,24 @@ def _notes(checkpoint: Checkpoint, model: Model, absent: list[str]) -> Iterator[
             "16 bits"
         )
     if counted != size:
-        outside = {name: moved for name, moved in checkpoint.parts.items() if name in (*_OUTSIDE, "other")}
+        outside = _outside(checkpoint, model.layers)
         known = ", ".join(f"{name} {moved:,}" for name, moved in outside.items())
         yield (
             f"The model counts {counted:,} of the {size:,} bytes that are stored, {counted - size:+,}"
             + (f"; of what is stored, {known} bytes are of other parts" if known else "")
         )
+
+
+def _outside(checkpoint: Checkpoint, layers: int) -> dict[str, int]:
+    """Bytes of what is no part of the layers that are counted [byte]."""
+    found: dict[str, int] = {}
+    for each in checkpoint.tensors:
+        part, layer = part_of(each.name), _LAYER.fullmatch(each.name)
+        if part not in (*_OUTSIDE, "other") and (layer is None or int(layer[1]) < layers):
+            continue
+        name = part if part in _OUTSIDE or layer is None or int(layer[1]) < layers else "further layers"
+        found[name] = found.get(name, 0) + each.bytes
+    return found
 
 
 def _counts(model: Model) -> dict[str, int]:

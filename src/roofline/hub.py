@@ -54,7 +54,7 @@ def formats(repo: str) -> Mapping[str, Any] | None:
         raise UnknownName(f"{refusal} Whether its weights are quantised is not known: download its files.") from None
     except OSError:  # offline: its config.json came from the cache, which has what was fetched then
         return None
-    return configs.load(path, f"{repo}/{_FORMATS}")
+    return configs.load(path, f"{repo}/{_FORMATS}", configs.LARGEST_LIST)
 
 
 class _Refused(Exception):
@@ -104,7 +104,8 @@ def _fetch(repo: str, file: str) -> Path:
         try:
             # One look without retries: an offline machine is to hear so at once.
             size = get_hf_file_metadata(hf_hub_url(repo, file), timeout=5).size
-            check_size(f"{repo}/{file}", size or 0, configs.LARGEST_FILE, ConfigError, configs.EXPECTED)
+            most = configs.LARGEST_LIST if file == _FORMATS else configs.LARGEST_FILE
+            check_size(f"{repo}/{file}", size or 0, most, ConfigError, configs.EXPECTED)
             return Path(hf_hub_download(repo, file))
         except HFValidationError:
             raise _Refused(f"{shown(repo)} is no built-in model and no possible Hub id.") from None

@@ -17,6 +17,7 @@ from roofline.parts.base import Part, Weight
 _ROUTERS = ("router", "shared_gate")
 _KEPT_BY_ITSELF = ("indexer_weights_proj",)
 MOST_GROUP = 1 << 24
+_MOST_MODULES = 1 << 18
 
 Of = Callable[[str, str, "int | None"], "DType | None"]
 
@@ -301,8 +302,10 @@ def _modelopt(section: Config, config: Config) -> Rules | None:
     if not listed:
         found = _algorithm(section, algorithm)
         return None if found is None else Rules("modelopt", _by_module(kept, found, head=True), (kept,))
-    if len(listed) > 1 << 20:
-        raise section.fail(f"quantized_layers has {len(listed):,} entries. Possible: one for each module.")
+    if len(listed) > _MOST_MODULES:
+        raise section.fail(
+            f"quantized_layers has {len(listed):,} entries. Possible: one for each module, up to {_MOST_MODULES:,}."
+        )
     formats: dict[DType, list[str]] = {}
     shared: dict[tuple[str, str], DType | None] = {}
     for module in listed:

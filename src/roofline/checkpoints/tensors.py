@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from roofline.dtypes import DType
@@ -94,6 +95,15 @@ _PARTS = tuple(
 
 def part_of(name: str) -> str:
     """The part of a model that a tensor of this name belongs to; "other" where it tells none."""
+    return _part(_NUMBER.sub("0", name))
+
+
+_NUMBER = re.compile(r"\d+")
+
+
+@lru_cache(1 << 12)
+def _part(name: str) -> str:
+    """The same of a name whose numbers are all alike, as those of layers and experts tell nothing."""
     return next((part for part, pattern in _PARTS if pattern.search(name)), "other")
 
 

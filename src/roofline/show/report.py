@@ -230,7 +230,8 @@ def _fits(ledger: Ledger, held: Memory) -> list[Line]:
         return [Line(f"{gib(held.total_bytes)}{each}. The capacity of {ledger.device.id} is unknown.")]
     of = f"{gib(held.total_bytes)} of {gib(held.capacity_bytes)} ({ledger.device.capacity_note}){each}"
     first = Line(f"Fits: {of}.") if held.fits else Line(f"Does not fit: {of}.", strong=True)
-    return [first, Line(f"{words.largest(ledger, held)} {words.longest(ledger, held)}")]
+    most = f"{words.largest(ledger, held)} {words.longest(ledger, held)}".strip()
+    return [first, Line(most)] if most else [first]
 
 
 def _sources(ledger: Ledger) -> Table:

@@ -18,7 +18,7 @@ from roofline.show import words
 from roofline.show.terminal import STYLES, Cell, bullets, show, table, text
 from roofline.units import KIB, column, gib, percent, scale, si, significant
 from roofline.verdicts import verdict
-from roofline.workload import Precision
+from roofline.workload import CALL, Precision
 
 if TYPE_CHECKING:
     from roofline.comparison import Measured, Price
@@ -166,13 +166,15 @@ def _price(price: Price | None) -> Iterable[str]:
 
 def _memory(ledger: Ledger, held: Memory) -> list[RenderableType]:
     capacity = held.capacity_bytes
-    parts = f"weights {gib(held.weight_bytes)}, KV cache {gib(held.kv_bytes)}, activations {gib(held.activation_bytes)}"
+    cache = f", KV cache {gib(held.kv_bytes)}" if ledger.workload.phase != CALL else ""
+    parts = f"weights {gib(held.weight_bytes)}{cache}, activations {gib(held.activation_bytes)}"
     each = " on each device" if ledger.shard.tp > 1 else ""
     if capacity is None:
         return [text(f"Memory{each}: {parts}. The capacity of {ledger.device.id} is unknown.")]
     of = f"{gib(held.total_bytes)} of {gib(capacity)} ({ledger.device.capacity_note}){each}"
     head = text(f"Fits: {of}: {parts}.") if held.fits else text(f"Does not fit: {of}: {parts}.", "bold red")
-    return [head, text(f"{words.largest(ledger, held)} {words.longest(ledger, held)}")]
+    most = f"{words.largest(ledger, held)} {words.longest(ledger, held)}".strip()
+    return [head, text(most)] if most else [head]
 
 
 def models_text(models: Sequence[tuple[str, Model]]) -> RenderableType:

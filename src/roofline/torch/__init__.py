@@ -20,7 +20,7 @@ from roofline.ledger import Ledger, predict
 from roofline.torch import fakes
 from roofline.torch.calls import GROUPED, tensor
 from roofline.torch.modules import FORMATS, ONE_CALL, model
-from roofline.torch.recording import Recording, autocasting, gradients, recording
+from roofline.torch.recording import Recording, gradients, recording
 
 __all__ = ["count"]
 
@@ -80,7 +80,7 @@ def _recorded(
             inputs, keywords = fakes.inputs(stand_in, given)
             storages = {each.untyped_storage()._cdata for each in parameters.values()}
             with recording(torch, module, storages, title) as found:
-                with autocasting(torch), torch.set_grad_enabled(backward):
+                with torch.set_grad_enabled(backward):
                     call = torch.func.functional_call
                     output = call(module, {**parameters, **buffers}, inputs, keywords)
                 if backward:

@@ -122,7 +122,7 @@ def call(each: Dispatched, kind: type) -> Call:
     if name == f"{_FLASH}_for_cpu_backward":  # (dy, q, k, v, y, logsumexp, dropout, is_causal): two lengths fewer
         values = [*values[:6], None, None, None, None, *values[6:8]]
         name = f"{_FLASH}_backward"
-    if name == GROUPED and all(isinstance(one, kind) and one.dim() == 2 for one in values[:2]):
+    if name == GROUPED and all(len(getattr(one, "shape", ())) == 2 for one in values[:2]):
         name, values = "mm", values[:2]  # as many FLOPs as one product of all rows
     dims: list[Any] = []
     types: list[str] = []
@@ -222,7 +222,7 @@ def whole(each: Dispatched) -> bool:
 
 def free(each: Dispatched, kind: type) -> bool:
     """Whether an operator moves nothing: a view, an allocation, a question about lengths, a move between devices."""
-    if each.name in FREE or each.views or not each.returned:
+    if each.name in FREE or each.views or "inplace_view" in each.tags or not each.returned:
         return True
     if each.name != "_to_copy":
         return False

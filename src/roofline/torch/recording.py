@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Generator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from importlib import import_module
 from typing import Any, cast
@@ -13,7 +13,7 @@ from roofline.errors import BadValue
 from roofline.torch.calls import GROUPED, call, dispatched, free, moved, simple, tensor, whole
 from roofline.torch.works import Row, bytes_of
 
-_KINDS = ("cpu", "cuda", "xpu", "mps")  # of autocast
+_KINDS = ("cuda", "xpu", "mps")  # of autocast
 
 
 class Recording:
@@ -103,7 +103,7 @@ class Recording:
 
 def _called(name: str) -> str:
     """An operator's name without the marks of its back end."""
-    return name.strip("_").replace("_flash_attention_for_cpu", "_attention").removesuffix("_backward")
+    return name.removeprefix("_").replace("_flash_attention_for_cpu", "_attention").removesuffix("_backward")
 
 
 def _key(row: Row) -> str:
@@ -146,7 +146,7 @@ def recording(torch: Any, module: Any, parameters: set[int], title: str) -> Gene
     before = hooks.register_module_forward_pre_hook(enter)
     after = hooks.register_module_forward_hook(leave, always_call=True)
     try:
-        with Noting(), _fused_attention(torch):
+        with Noting(), _as_accelerated(torch):
             yield found
     finally:
         before.remove()
@@ -160,7 +160,8 @@ def _result(function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> A
     """
     if GROUPED not in str(function):
         return function(*args, **keywords)
-    a, b, offsets = (*args, keywords.get("offs"))[:3]
+    operands: tuple[Any, ...] = (*args, keywords.get("offs"))
+    a, b, offsets = operands[0], operands[1], operands[2]
     sides = a.dim(), b.dim()
     if sides == (2, 3):  # rows of a, each with the matrix of its group
         return a.new_empty((a.shape[0], b.shape[-1]))
@@ -171,27 +172,51 @@ def _result(function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> A
 
 def _here(torch: Any, keywords: dict[str, Any]) -> dict[str, Any]:
     """The same with what is asked for on a device made where everything is."""
-    device = keywords.get("device")
-    if device is not None and torch.device(device).type not in ("cpu", "meta"):
+    if _elsewhere(torch, keywords.get("device")):
         keywords["device"] = torch.device("cpu")
     return keywords
 
 
-def _fused_attention(torch: Any) -> Any:
-    """Scaled dot product attention as one operator, as it is on an accelerator, wherever its lengths allow that."""
+def _as_accelerated(torch: Any) -> Any:
+    """Functions as on an accelerator: attention fused, autocast as it is set there, tensors all in one place."""
     base: Any = import_module("torch.overrides").TorchFunctionMode
     attend = torch.nn.functional.scaled_dot_product_attention
-    backends = torch.backends.cuda
+    moves = tuple(getattr(torch.Tensor, name) for name in ("cuda", "xpu", "cpu") if hasattr(torch.Tensor, name))
 
-    class Fusing(base):
+    class Accelerated(base):
         def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            keywords: dict[str, Any] = dict(kwargs or {})
-            allowed = backends.flash_sdp_enabled() or backends.mem_efficient_sdp_enabled()
-            if func is attend and allowed:
-                return _attended(torch, func, args, keywords)
-            return func(*args, **keywords)
+            keywords = _here(torch, dict(kwargs or {}))
+            if func in moves:
+                return args[0]
+            if func is torch.Tensor.to:
+                args = tuple(torch.device("cpu") if _elsewhere(torch, each) else each for each in args)
+            with _autocast(torch):
+                if func is attend and _fuses(torch):
+                    return _attended(torch, func, args, keywords)
+                return func(*args, **keywords)
 
-    return Fusing()
+    return Accelerated()
+
+
+def _elsewhere(torch: Any, device: Any) -> bool:
+    """Whether an argument names a device where no stand-in is."""
+    if isinstance(device, str):
+        return re.fullmatch(r"(cuda|xpu|mps|hpu|mtia)(:\d+)?", device) is not None
+    return isinstance(device, torch.device) and device.type not in ("cpu", "meta")
+
+
+def _fuses(torch: Any) -> bool:
+    """Whether a back end that tiles its scores is allowed."""
+    backends = torch.backends.cuda
+    return bool(backends.flash_sdp_enabled() or backends.mem_efficient_sdp_enabled())
+
+
+def _autocast(torch: Any) -> Any:
+    """Autocast for the stand-ins as it is set for an accelerator, whose tensors they stand for."""
+    for kind in _KINDS:
+        if torch.is_autocast_enabled(kind) and not torch.is_autocast_enabled("cpu"):
+            return torch.autocast("cpu", dtype=torch.get_autocast_dtype(kind))
+    return nullcontext()
 
 
 _ATTENDS = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal", "scale", "enable_gqa")
@@ -211,20 +236,6 @@ def _attended(torch: Any, attend: Callable[..., Any], args: Any, keywords: dict[
         query, key, value = (each.to(torch.get_autocast_dtype("cpu")) for each in (query, key, value))
     options = {name: given[name] for name in ("is_causal", "attn_mask", "scale") if name in given}
     return torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(query, key, value, **options)[0]
-
-
-@contextmanager
-def autocasting(torch: Any) -> Generator[None]:
-    """Autocast of any device, as it is set around the call, for the stand-ins too."""
-    with ExitStack() as stack:
-        for kind in _KINDS:
-            try:
-                asked = torch.is_autocast_enabled(kind)
-            except RuntimeError:  # a kind that this PyTorch does not know
-                continue
-            if asked and kind != "cpu":
-                stack.enter_context(torch.autocast("cpu", dtype=torch.get_autocast_dtype(kind)))
-        yield
 
 
 def gradients(torch: Any, output: Any, title: str) -> list[Any]:

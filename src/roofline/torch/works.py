@@ -14,6 +14,7 @@ from roofline.ops import VECTOR
 
 # How a row's bytes are found: as the table has them, from all tensors of the operator, or from those that are picked.
 Way = Literal["table", "tensors", "picked"]
+_FP32 = frozenset(("tf32", "fp32", VECTOR))
 _LOOKS_UP = ("embedding", "moe")
 
 
@@ -59,8 +60,9 @@ class Row:
         if self.simple:
             return None
         allowed = None if peaks is None else peaks - (frozenset() if self.tf32 else frozenset(["tf32"]))
-        kernel = self.call.kernel or ("" if self.tf32 or peaks is not None else "simt")
-        return work_of(replace(self.call, peaks=allowed, kernel=kernel))
+        # Where no rate of FP32 is known, or no device, the vector units' own: the slowest is always there.
+        exact = not self.tf32 if allowed is None else not allowed & _FP32
+        return work_of(replace(self.call, peaks=allowed, kernel=self.call.kernel or ("simt" if exact else "")))
 
     def _first_reads(self, work: Work) -> Work:
         """The same with the parameters that it is first to read as weights, and everything else as activations."""
@@ -90,9 +92,10 @@ def flops_at(rows: list[tuple[int, Work]]) -> dict[str, int]:
 
 
 def matrix_rate(rates: dict[str, int], peaks: frozenset[str]) -> str | None:
-    """The rate of most FLOPs that are of matrix products; that of the small kernels where there are none."""
+    """The rate of most FLOPs that are of matrix products; that of the small kernels, or any, where there are none."""
     products = {rate: n for rate, n in rates.items() if rate != VECTOR and n}
-    return max(products or rates, key=lambda rate: (products or rates)[rate], default=None) or next(iter(peaks), None)
+    most = max(products, key=lambda rate: products[rate], default=VECTOR)
+    return most if products or VECTOR in peaks else next(iter(peaks), None)
 
 
 def bytes_of(tensor: Tensor) -> int:
