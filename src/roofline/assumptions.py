@@ -24,7 +24,20 @@ def assumptions(ledger: Ledger) -> tuple[str, ...]:
 
 def warnings(ledger: Ledger) -> tuple[str, ...]:
     """What may make this answer another than the one that was meant: a stand-in, a guess, an impossible length."""
-    return (*ledger.device.assumptions, *ledger.model.assumptions, *_length(ledger))
+    return (*ledger.device.assumptions, *ledger.model.assumptions, *_length(ledger), *_multiplied(ledger))
+
+
+def _multiplied(ledger: Ledger) -> Iterator[str]:
+    """That engines multiply in the format of a checkpoint in FP8, where that would be faster."""
+    precision, model = ledger.precision, ledger.model
+    pairs = (*model.stored, *(pair for block in model.blocks for pair in block.stored))
+    slower = precision.compute in ("bf16", "fp16") and "fp8" in ledger.device.peak
+    bound = any(precision.compute in each.work.cost.flops and each.bound.by == "compute" for each in ledger.kernels)
+    if precision.weights == STORED and slower and bound and any(form.name.startswith("fp8") for _, form in pairs):
+        yield (
+            f"The checkpoint is in fp8 and arithmetic is taken in {precision.compute}: an engine that multiplies in "
+            "fp8 beats this bound. Compute in fp8 to have its own"
+        )
 
 
 def _length(ledger: Ledger) -> Iterator[str]:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from roofline.cli.options import Bytes, Ranks, Workers, print_json
+from roofline.dtypes import STORED
 from roofline.errors import BadValue, shown
 from roofline.units import MIB
 
@@ -36,7 +37,7 @@ def diagnose(
     *,
     model: Annotated[str | None, Parameter(negative=())] = None,
     device: Annotated[str | None, Parameter(negative=())] = None,
-    weights: str = "bf16",
+    weights: str = STORED,
     kv: str = "bf16",
     compute: str = "bf16",
     tp: Ranks | None = None,
@@ -63,7 +64,7 @@ def diagnose(
     device
         What it ran on, where the file does not say: a device id (roofline devices) or a device's TOML file.
     weights
-        Of a benchmark: format of the weights.
+        Of a benchmark: format of the weights; stored: as the checkpoint has them, else bf16.
     kv
         Of a benchmark: format of the KV cache.
     compute
@@ -146,8 +147,11 @@ def _assessed(found: Assessment, chart: str | None, report: str | None, words: l
     if report is not None:
         from roofline.show.assessment_report import assessment_report
         from roofline.show.chart import writable, write
+        from roofline.show.progress import written
 
-        write(writable(report, (".html", ".htm")), assessment_report(found, shlex.join(["roofline", *words])).html())
+        target = writable(report, (".html", ".htm"))
+        write(target, assessment_report(found, shlex.join(["roofline", *words])).html())
+        written(target)
     if json:
         print_json(found.to_dict())
         return 0
@@ -170,7 +174,7 @@ def _save(found: Diagnosis, chart: str | None, report: str | None, words: list[s
         return
     from roofline.show.chart import writable, write
     from roofline.show.diagnosis_report import diagnosis_report
-    from roofline.show.progress import busy
+    from roofline.show.progress import busy, written
 
     target = None if report is None else writable(report, (".html", ".htm"))
     if chart is not None:
@@ -180,6 +184,8 @@ def _save(found: Diagnosis, chart: str | None, report: str | None, words: list[s
             found.chart().save(chart)
         if target is not None:
             write(target, diagnosis_report(found, shlex.join(["roofline", *words])).html())
+    for each in (chart, target):
+        written(each)
 
 
 def _run(files: list[str], limit: int | None, processes: int, device: Device | None, scheduler: str | None) -> Run:

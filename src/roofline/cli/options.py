@@ -211,8 +211,11 @@ class Setting:
 
     def precision(self, model: Model) -> Precision:
         """The formats of a pass of this model."""
-        weights = (STORED if model.quantised else "bf16") if self.weights is None else self.weights
-        return Precision(weights, self.kv, self.activations, self.compute)
+        if self.weights is not None and self.weights.strip().lower() == STORED and not model.quantised:
+            raise BadValue(
+                f"--weights stored: what is known of {shown(model.name)} says no format of weights. Name one, as fp8."
+            )
+        return Precision(STORED if self.weights is None else self.weights, self.kv, self.activations, self.compute)
 
     @property
     def workload(self) -> Workload:

@@ -28,11 +28,12 @@ def page(
     """
     from roofline.show.chart import writable, write
     from roofline.show.live import MODELS, live_page, named
-    from roofline.show.progress import busy
+    from roofline.show.progress import busy, written
 
     chosen = named([(name, load_model(name)) for name in dict.fromkeys(models or MODELS)])
     devices = None if device is None else [load_device(each) for each in device]
     target = writable(output, (".html", ".htm"))
     with busy("Writing the page"):
         write(target, live_page(chosen, devices))
+    written(target)
     return 0

@@ -77,11 +77,12 @@ def _save(ledger: Ledger, other: Ledger | None, path: str | None) -> None:
     if path is None:
         return
     from roofline.show.chart import writable
-    from roofline.show.progress import busy
+    from roofline.show.progress import busy, written
 
     writable(path)
     with busy("Drawing"):
         ledger.chart(against=[] if other is None or other.device == ledger.device else [other.device]).save(path)
+    written(path)
 
 
 def _measured(ledger: Ledger, tokens_per_second: float | None) -> Measured | None:

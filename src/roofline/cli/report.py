@@ -31,12 +31,13 @@ def report(
     ledger = setting.ledger(model)
     from roofline.capacity import memory
     from roofline.show.chart import writable, write
-    from roofline.show.progress import busy
+    from roofline.show.progress import busy, written
     from roofline.show.report import ledger_report
 
     target = writable(output, (".html", ".htm"))
     with busy("Writing the report"):
         write(target, ledger_report(ledger, command(model, setting)).html())
+    written(target)
     return 3 if memory(ledger).fits is False else 0
 
 

@@ -13,6 +13,7 @@ from roofline.device import Device
 from roofline.diagnosis.assessment import Assessment, BenchmarkRow
 from roofline.diagnosis.findings import Finding, ranked
 from roofline.diagnosis.known import recognised
+from roofline.dtypes import STORED
 from roofline.errors import RooflineError
 from roofline.evidence.bench import Benchmark, Result
 from roofline.evidence.training_log import Step, TrainingLog
@@ -43,10 +44,11 @@ def assess_benchmark(benchmark: Benchmark, source: str, run: Run | None = None) 
     rows = tuple(_row(each, asked) for each in benchmark.results)
     device = asked.device or next((d for each in benchmark.results if (d := recognised(each.device)) is not None), None)
     findings = [found for row in rows for found in _findings(row)]
+    weights = "as stored" if asked.precision.weights == STORED else asked.precision.weights
     notes = [
         "The bound of serving is that of its steady pass: a decode row for each request at once, and the prefill "
         "rows of those that take the place of the finished",
-        f"Formats: weights {asked.precision.weights}, KV {asked.precision.kv}, unless told otherwise",
+        f"Formats: weights {weights}, KV {asked.precision.kv}, unless told otherwise",
     ]
     return Assessment(
         source=source,

@@ -54,9 +54,11 @@ def run(host: str, port: int) -> int:
         limit_concurrency=_AT_ONCE,
         timeout_keep_alive=_SECONDS,
         server_header=False,
-        log_level="info",
+        log_level="warning",
         access_log=False,
     )
     with listening(host, port) as sock:
+        shown = f"[{host}]" if ":" in host else host
+        print(f"Serving at http://{shown}:{sock.getsockname()[1]} until Ctrl-C.", flush=True)
         uvicorn.Server(config).run([sock])
     return 0

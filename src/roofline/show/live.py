@@ -86,7 +86,7 @@ def named(models: Iterable[tuple[str, Model]]) -> dict[str, Model]:
     found: dict[str, Model] = {}
     for given, model in models:
         path = Path(given)
-        last = path.parent.name if path.suffix == ".json" and path.parent.name else path.name
+        last = path.parent.name if path.name == "config.json" and path.parent.name else path.name.removesuffix(".json")
         word = re.sub(r"[^a-z0-9.-]+", "-", (last or model.name).lower()).strip("-")[:60] or "model"
         name, nth = word, 2
         while name in found:
