@@ -136,5 +136,5 @@ def conditions(lever: Lever, held: Memory) -> str:
         said.append("fits" if lever.fits else "does not fit")
     if lever.ranks > 1:
         each = f"{100 * lever.gain_per_device:+.0f} %"
-        said.append(f"{lever.ranks} devices, {'as much' if each[1:] == '0 %' else each} each")
+        said.append(f"{'as much' if each[1:] == '0 %' else each} a device")
     return ", ".join(said)
