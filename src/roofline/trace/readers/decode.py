@@ -17,28 +17,34 @@ from roofline.trace.readers.records import ERRORS, Row, events_of
 from roofline.trace.readers.seams import next_seam
 from roofline.units import MIB
 
-_PART = MIB  # [byte] what its events become fits the cache of a CPU
+_PART = 2 * MIB  # [byte] what its events become fits the cache of a CPU
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A file that lies here as it is, unpacked; and how it is known to be the same still."""
+    """A file that lies here as it is, unpacked: so much of it as there was when it was opened."""
 
     path: str
-    identity: tuple[int, int, int]  # inode, size, time of its last change
+    size: int  # [byte]
+    inode: int  # it may grow, but not become another file
 
+    @staticmethod
+    def of(path: str, descriptor: int) -> Place:
+        """The place of an open file."""
+        stat = os.fstat(descriptor)
+        return Place(path, stat.st_size, stat.st_ino)
 
-def identity(descriptor: int) -> tuple[int, int, int]:
-    """What an open file is known by, as long as nobody writes to it."""
-    stat = os.fstat(descriptor)
-    return stat.st_ino, stat.st_size, stat.st_mtime_ns
+    def same(self, descriptor: int) -> bool:
+        """Whether an open file is still the one that was there."""
+        now = Place.of(self.path, descriptor)
+        return now.inode == self.inode and now.size >= self.size
 
 
 def decode_range(place: Place, begin: int, end: int, closed: bool) -> Batch:
     """The columns of a range of a file; raises OSError where the file cannot be read here, or is another one."""
     text = bytearray(end - begin + 1 + closed)
     with open(place.path, "rb", buffering=0) as file:
-        if identity(file.fileno()) != place.identity:
+        if not place.same(file.fileno()):
             raise OSError("the file has changed")
         file.seek(begin)
         view = memoryview(text)[1 : end - begin + 1]
