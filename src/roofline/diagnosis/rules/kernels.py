@@ -11,6 +11,7 @@ from roofline.diagnosis.result import KernelRow
 from roofline.diagnosis.rules.scene import Scene, rule
 from roofline.trace import timeline
 from roofline.trace.classify import CATEGORIES, COMPUTE
+from roofline.trace.coding import counted
 from roofline.trace.events import KERNEL, listed
 from roofline.units import NS_PER_S, percent, si
 
@@ -71,7 +72,7 @@ def unfused(scene: Scene) -> Iterator[Finding]:
     compute = np.isin(scene.kinds, [CATEGORIES.index(each) for each in COMPUTE]) & (gpu.kind[scene.rows] == KERNEL)
     fusable = np.array([_fusable(name) for name in scene.trace.names], bool)
     element = (scene.kinds == CATEGORIES.index("elementwise")) & fusable[gpu.name[scene.rows]]
-    for stream in np.unique(gpu.stream[scene.rows]):
+    for stream in counted(gpu.stream[scene.rows])[0]:
         mine = np.flatnonzero(compute & (gpu.stream[scene.rows] == stream))
         if not len(mine):
             continue
