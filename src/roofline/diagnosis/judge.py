@@ -21,6 +21,7 @@ from roofline.diagnosis.verdict import verdict
 from roofline.errors import UnknownName
 from roofline.recognition import Recognition, recognise
 from roofline.trace import timeline
+from roofline.trace.coding import counted
 from roofline.trace.events import HOST, Card, Trace
 from roofline.trace.host import on_host
 from roofline.trace.link import link
@@ -43,7 +44,7 @@ def diagnose_trace(trace: Trace, supply: Device | None = None, capture: Trace | 
     if supply is not None or not trace.cards:  # with a card the operators may have run there, and only launched
         trace = on_host(trace)
     gpu = trace.gpu
-    devices, counts = np.unique(gpu.device, return_counts=True)
+    devices, counts = counted(gpu.device)
     device = int(devices[counts.argmax()]) if len(devices) else None
     rows = np.flatnonzero(gpu.device == device) if device is not None else np.zeros(0, np.int64)
     links = link(trace)
