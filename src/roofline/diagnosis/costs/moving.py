@@ -119,7 +119,9 @@ def take(call: Call) -> Work | None:
     return streamed([picked, places], [picked], flops=0)
 
 
-@cost("aten::masked_select", "aten::nonzero", "aten::_unique2", "aten::unique_dim", several=True)
+@cost(
+    *(f"aten::{each}" for each in ("masked_select", "nonzero", "_unique2", "unique_dim", "multinomial")), several=True
+)
 def chosen(call: Call) -> Work | None:
     """Reads its tensors once at least; how much it writes, their values say."""
     tensors = [each for each in call.every() if each.dims]
