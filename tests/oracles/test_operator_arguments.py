@@ -81,10 +81,10 @@ def new(*sizes: int, dtype: str = "float32", grad: bool = False) -> Any:
 
 
 def grad(function: Any, *sizes: int) -> Any:
-    """A function and its gradient, which is a tensor of its own."""
+    """A function, or one of torch.nn.functional by name, and its gradient, which is a tensor of its own."""
 
     def run() -> None:
-        y = function(new(*sizes, grad=True))
+        y = (getattr(F, function) if isinstance(function, str) else function)(new(*sizes, grad=True))
         y.backward(torch.empty_like(y))
 
     return run
@@ -106,12 +106,12 @@ EXACT = {
     "aten::reflection_pad2d": lambda: F.pad(new(*IMAGE), (1, 1, 1, 1), mode="reflect"),
     "aten::im2col": lambda: F.unfold(new(1, 2, 4, 4), 3),
     "aten::col2im": lambda: F.fold(new(1, 18, 4), (4, 4), 3),
-    "aten::glu_backward": grad(lambda x: F.glu(x), 8, 32),
-    "aten::gelu_backward": grad(lambda x: F.gelu(x), 8, 32),
-    "aten::silu_backward": grad(lambda x: F.silu(x), 8, 32),
-    "aten::elu_backward": grad(lambda x: F.elu(x), 8, 32),
-    "aten::hardtanh_backward": grad(lambda x: F.hardtanh(x), 8, 32),
-    "aten::softplus_backward": grad(lambda x: F.softplus(x), 8, 32),
+    "aten::glu_backward": grad("glu", 8, 32),
+    "aten::gelu_backward": grad("gelu", 8, 32),
+    "aten::silu_backward": grad("silu", 8, 32),
+    "aten::elu_backward": grad("elu", 8, 32),
+    "aten::hardtanh_backward": grad("hardtanh", 8, 32),
+    "aten::softplus_backward": grad("softplus", 8, 32),
     "aten::_softmax": lambda: F.softmax(new(8, 32), -1),
     "aten::_log_softmax_backward_data": grad(lambda x: F.log_softmax(x, -1), 8, 32),
     "aten::native_dropout": lambda: torch.native_dropout(new(8, 32), 0.5, True),
