@@ -120,7 +120,9 @@ def diagnose(
     if isinstance(found, Assessment):
         return _assessed(found, chart or report, json)
     side = None if known is None else _beside(found, known)
-    _save(found, chart, report, ["diagnose", *file, *(["--device", device] if device else [])])
+    options = {"--device": device, "--capture": capture}
+    words = [word for name, value in options.items() if value for word in (name, value)]
+    _save(found, chart, report, ["diagnose", *file, *words])
     if json:
         from roofline.show.diagnosis_record import diagnosis_record
 
