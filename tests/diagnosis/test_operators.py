@@ -126,6 +126,18 @@ COSTS = {
         ("_C::cutlass_scaled_fp4_mm", [[8, 32], [8, 8], [32, 8], [128, 4], [128, 4], [1]], [B, U8, U8, F8, F8, F]),
         MM, (8 * 16 + 16 * 32) // 2 + 2 * 8 * 32,
     ),
+    "the gradient of grouped weights: 4 groups along k": (
+        ("aten::_grouped_mm", [[8, 64], [64, 32], [4]], [B, B, INT]),
+        2 * 8 * 64 * 32, 2 * (8 * 64 + 64 * 32 + 4 * 8 * 32),
+    ),
+    "groups along n": (
+        ("aten::_grouped_mm", [[4, 8, 16], [16, 64], [4]], [B, B, INT]),
+        2 * 8 * 16 * 64, 2 * (4 * 8 * 16 + 16 * 64 + 8 * 64),
+    ),
+    "a batch of groups in FP8": (
+        ("aten::_scaled_grouped_mm", [[4, 8, 16], [4, 16, 32], [4, 8], [4, 32]], [F8, F8, F, F]),
+        4 * MM, 4 * (8 * 16 + 16 * 32 + 2 * 8 * 32),
+    ),
     "rows of FP8 of FBGEMM": (
         ("fbgemm::f8f8bf16_rowwise", [[8, 16], [32, 16], [8], [32]], [F8, F8, F, F]), MM, 8 * 16 + 16 * 32 + 2 * 8 * 32,
     ),
