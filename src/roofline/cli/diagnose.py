@@ -118,7 +118,8 @@ def diagnose(
     )
     from roofline.diagnosis.assessment import Assessment
 
-    words = ["diagnose", *file, *(["--device", device] if device else [])]
+    options = {"--device": device, "--capture": capture}
+    words = ["diagnose", *file, *(word for name, value in options.items() if value for word in (name, value))]
     if isinstance(found, Assessment):
         return _assessed(found, chart, report, words, json)
     side = None if known is None else _beside(found, known)

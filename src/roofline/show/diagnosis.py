@@ -94,20 +94,25 @@ def _costs(found: Diagnosis) -> Iterable[str]:
         yield f"What has a cost, together: {done}, bound {si(least, 's')}, {percent(of_bound)} of it reached."
     elif flops or moved:
         yield f"What has a cost, together: {si(float(flops), 'FLOP')} over {si(float(moved), 'B')}."
-    yield from _above(found.kernels[:_KERNELS])
-    used = utilisation(found)
-    if used is not None and found.coverage is not None and found.coverage.share > _TOLD:
-        least = "" if found.coverage.share > _WHOLE else "at least "
-        yield (
-            f"MFU {least}{percent(used.value)}: {si(float(used.flops), 'FLOP')} in {si(used.seconds, 's')}, of "
-            f"{si(used.peak, 'FLOP/s')} in {used.rate}."
-        )
+    yield from above(found.kernels[:_KERNELS])
+    if (used := mfu(found)) is not None:
+        yield f"MFU {used[0]}: {used[1]}."
     if found.earlier is not None:
         each = found.earlier
         yield f"{each.activities:,} activities ({si(_s(each.time), 's')}) began before the record: {earlier(each)}."
 
 
-def _above(rows: Sequence[KernelRow]) -> Iterable[str]:
+def mfu(found: Diagnosis) -> tuple[str, str] | None:
+    """MFU of what was recorded and what it rests on; None where nothing or too little of the run has a cost."""
+    used = utilisation(found)
+    if used is None or found.coverage is None or found.coverage.share <= _TOLD:
+        return None
+    least = "" if found.coverage.share > _WHOLE else "at least "
+    done = f"{si(float(used.flops), 'FLOP')} in {si(used.seconds, 's')}, of {si(used.peak, 'FLOP/s')} in {used.rate}"
+    return f"{least}{percent(used.value)}", done
+
+
+def above(rows: Sequence[KernelRow]) -> Iterable[str]:
     """Why kernels of the table beat their bound, those of one reason together."""
     reasons: dict[str, list[str]] = {}
     for row in rows:
@@ -206,7 +211,7 @@ def _costliest(found: Diagnosis) -> RenderableType:
         ("of bound", "right"),
     ]
     body: list[list[Cell]] = [
-        [each.readable, each.category, f"{each.calls:,}", cell, _share(each.sum, whole), *_bound(each)]
+        [each.readable, each.category, f"{each.calls:,}", cell, _share(each.sum, whole), *reached(each)]
         for each, cell in zip(rows, cells, strict=True)
     ]
     if len(found.kernels) > len(rows):
@@ -226,7 +231,7 @@ def _costliest(found: Diagnosis) -> RenderableType:
     return table(heads, body)
 
 
-def _bound(row: KernelRow) -> tuple[str, str]:
+def reached(row: KernelRow) -> tuple[str, str]:
     """What limits a kernel, and the share of its bound that it reached."""
     demand = row.demand
     if demand is None or demand.of_bound is None:
