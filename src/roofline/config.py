@@ -346,9 +346,22 @@ def _beside(whole: Config, text: Config) -> tuple[Tower | None, list[str]]:
         if what != "vision" or tower is None:
             found.append(what)
             text.assume(f"The {what} part ({key}) is not counted: parameters, bytes and times are of the text model")
+    if whole is not text and not found and tower is None:
+        sections = [key for key in whole.keys if _describes(whole, key)]
+        if sections:
+            found.append("beside")
+            listed = ", ".join(shown(each, 40) for each in sections[:6])
+            text.assume(f"What the file has beside its text model ({listed}) is not counted: all is of the text model")
     if whole is not text and not found:
         whole.note_unread("Keys beside the text model that are not read")
     return tower, found
+
+
+def _describes(whole: Config, key: str) -> bool:
+    """Whether a key of a larger model describes a part of it that nothing has read."""
+    if key in whole.asked or key in ("quantization_config", "generation_config"):
+        return False
+    return key == "patch_size" or (key.endswith("_config") and bool(whole.keys[key]))
 
 
 def _tower(whole: Config, text: Config, key: str | None) -> Tower | None:

@@ -73,6 +73,19 @@ def test_full_size(model_type):
     assert (counted.total, counted.embedding, counted.experts) == (total, embedding, experts)
 
 
+def test_no_class_of_transformers_is_counted_otherwise_in_silence():
+    """Each at the sizes it has by default: exact, refused with a reason, or with what is left out named."""
+    from walk import walk
+
+    from models_page import state
+
+    found = dict(walk())
+    golden = json.loads((Path(__file__).parents[1] / "golden" / "walk.json").read_text("utf-8"))
+
+    assert [name for name, each in found.items() if state(each) == "other"] == []
+    assert {name: state(each) for name, each in found.items()} == {name: state(each) for name, each in golden.items()}
+
+
 @pytest.mark.parametrize("model_type", sorted(TOWERS))
 def test_the_golden_towers_are_those_of_today(model_type):
     """The same for the vision towers."""
