@@ -13,11 +13,11 @@ from roofline.parts.shortconv import ShortConv
 from roofline.shard import Axis
 from roofline.structure import blocks
 from roofline.structure.decoder import decoder
-from roofline.structure.pattern import FULL, RECURRENT, Kind, with_experts
+from roofline.structure.pattern import FULL, RECURRENT, SLIDING, Kind, with_experts
 from roofline.structure.traits import Traits
 
 _KEYS = ("conv_L_cache",)
-_WORDS = {"conv": RECURRENT, "short_conv": RECURRENT, RECURRENT: RECURRENT, FULL: FULL}
+_WORDS = {"conv": RECURRENT, "short_conv": RECURRENT, RECURRENT: RECURRENT, FULL: FULL, SLIDING: SLIDING}
 
 
 @family("lfm2", reads=_KEYS)
@@ -42,9 +42,24 @@ def lfm2_moe(config: Config) -> Model:
     return decoder(config, traits, mixer=_mixer, pattern=_kinds)
 
 
+@family("lfm3", reads=_KEYS)
+def lfm3(config: Config) -> Model:
+    """LFM3: norms behind the blocks and a gate a head by a key each; attention sees a window or everything."""
+    bias = config.flag("attention_bias", False)
+    after = config.flag("use_sandwich_norm", True)
+    gate = "head" if config.flag("use_attention_gate", True) else ""
+    traits = Traits(head_norm=HeadNorm(), tied=True, post_norm=after, gate=gate, qkv_bias=bias, out_bias=bias)
+    return decoder(config, traits, mixer=_mixer, pattern=_kinds)
+
+
 def _kinds(config: Config, layers: int, traits: Traits) -> list[Kind]:
     sparse = with_experts(config, layers, replace(traits, dense_layers=2 if traits.experts else 0))
-    return [Kind(name, Limits(), name == FULL, each) for name, each in zip(_names(config, layers), sparse, strict=True)]
+    names = _names(config, layers)
+    near = Limits(window=config.integer("window", "how far a query sees")) if SLIDING in names else Limits()
+    return [
+        Kind(name, near if name == SLIDING else Limits(), name != RECURRENT, each)
+        for name, each in zip(names, sparse, strict=True)
+    ]
 
 
 def _names(config: Config, layers: int) -> list[str]:
@@ -62,7 +77,7 @@ def _names(config: Config, layers: int) -> list[str]:
 
 
 def _mixer(config: Config, traits: Traits, hidden: Axis, kind: Kind) -> Part:
-    if kind.name == FULL:
+    if kind.name != RECURRENT:
         return blocks.attention(config, traits, hidden, kind)
     kernel = config.integer("conv_L_cache", "the width of the convolution", most=1 << 16)
     channels = Axis("heads", hidden.size)
