@@ -1,9 +1,6 @@
 """Kimi Linear: delta attention with a decay a channel, latent attention in some layers, experts."""
 
-from typing import cast
-
 from roofline.config import Config
-from roofline.errors import shown
 from roofline.families import family
 from roofline.model import Model
 from roofline.parts.attention import Limits
@@ -12,7 +9,7 @@ from roofline.parts.ends import Activation, Projection
 from roofline.shard import Axis
 from roofline.structure import blocks
 from roofline.structure.decoder import around, decoder
-from roofline.structure.pattern import FULL, RECURRENT, Kind, attention_kinds, with_experts
+from roofline.structure.pattern import FULL, RECURRENT, Kind, attention_kinds, listed_layers, with_experts
 from roofline.structure.recurrent import DELTA_KEYS, MOST_KERNEL, delta_by_channel
 from roofline.structure.traits import Traits
 
@@ -59,11 +56,8 @@ def _kinds(config: Config, layers: int, traits: Traits) -> list[Kind]:
 def _names(config: Config, layers: int) -> list[str]:
     if config.find("layer_types") is not None:
         return attention_kinds(config, layers, Traits(recurrent_every=4))
-    listed = config.section(_OWN).keys.get("full_attn_layers")
-    numbers = cast("list[object]", listed) if isinstance(listed, list) else [None]
-    if any(each.__class__ is not int or not 1 <= cast(int, each) <= layers for each in numbers):
-        raise config.fail(f"full_attn_layers is {shown(listed)}. Possible: a list of layers from 1 to {layers}.")
-    return [FULL if index + 1 in numbers else RECURRENT for index in range(layers)]
+    full = listed_layers(config.section(_OWN), "full_attn_layers", layers, first=1)
+    return [FULL if index in full else RECURRENT for index in range(layers)]
 
 
 def _mixer(config: Config, traits: Traits, hidden: Axis, kind: Kind) -> Part:

@@ -13,7 +13,7 @@ from roofline.parts.shortconv import ShortConv
 from roofline.shard import Axis
 from roofline.structure import blocks
 from roofline.structure.decoder import decoder
-from roofline.structure.pattern import FULL, RECURRENT, SLIDING, Kind, with_experts
+from roofline.structure.pattern import FULL, RECURRENT, SLIDING, Kind, listed_layers, with_experts
 from roofline.structure.traits import Traits
 
 _KEYS = ("conv_L_cache",)
@@ -64,16 +64,14 @@ def _kinds(config: Config, layers: int, traits: Traits) -> list[Kind]:
 
 def _names(config: Config, layers: int) -> list[str]:
     """Which layers are attention's: by a list of words, or of their indices."""
-    types, indices = config.keys.get("layer_types"), config.keys.get("full_attn_idxs")
+    types = config.keys.get("layer_types")
     if types is not None:
         listed = cast("list[object]", types) if isinstance(types, list) else []
         if len(listed) != layers or any(not isinstance(each, str) or each not in _WORDS for each in listed):
             raise config.fail(f"layer_types is no list of {layers} entries. Possible for each: {', '.join(_WORDS)}.")
         return [_WORDS[cast(str, each)] for each in listed]
-    listed = cast("list[object]", indices) if isinstance(indices, list) else [None]
-    if any(each.__class__ is not int or not 0 <= cast(int, each) < layers for each in listed):
-        raise config.fail(f"full_attn_idxs is {shown(indices)}. Possible: a list of layers from 0 to {layers - 1}.")
-    return [FULL if index in listed else RECURRENT for index in range(layers)]
+    full = listed_layers(config, "full_attn_idxs", layers)
+    return [FULL if index in full else RECURRENT for index in range(layers)]
 
 
 def _mixer(config: Config, traits: Traits, hidden: Axis, kind: Kind) -> Part:

@@ -1,10 +1,8 @@
 """Llama 3.2 Vision: layers between the others attend to images; a pass of text alone skips them."""
 
 from dataclasses import replace
-from typing import cast
 
 from roofline.config import Config
-from roofline.errors import shown
 from roofline.families import family
 from roofline.model import Model
 from roofline.parts.attention import Limits
@@ -15,7 +13,7 @@ from roofline.parts.skipped import Skipped
 from roofline.shard import Axis
 from roofline.structure import blocks
 from roofline.structure.decoder import around, decoder
-from roofline.structure.pattern import FULL, Kind
+from roofline.structure.pattern import FULL, Kind, listed_layers
 from roofline.structure.traits import Traits
 
 _KEYS = ("cross_attention_layers",)
@@ -35,13 +33,8 @@ def mllama(config: Config) -> Model:
 
 
 def _kinds(config: Config, layers: int, traits: Traits) -> list[Kind]:
-    listed = config.keys.get("cross_attention_layers")
-    numbers = cast("list[object]", listed) if isinstance(listed, list) else [None]
-    if any(each.__class__ is not int or not 0 <= cast(int, each) < layers for each in numbers):
-        raise config.fail(
-            f"cross_attention_layers is {shown(listed)}. Possible: a list of layers from 0 to {layers - 1}."
-        )
-    return [Kind(_ACROSS if index in numbers else FULL, Limits(), True, False) for index in range(layers)]
+    across = listed_layers(config, "cross_attention_layers", layers)
+    return [Kind(_ACROSS if index in across else FULL, Limits(), True, False) for index in range(layers)]
 
 
 def _layer(config: Config, traits: Traits, hidden: Axis, kind: Kind) -> tuple[Part, ...]:
