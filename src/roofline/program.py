@@ -18,7 +18,7 @@ from roofline.cost import Cost
 from roofline.device import Device, Link
 from roofline.dtypes import DType, dtype
 from roofline.errors import BadValue, ShardError
-from roofline.ledger import Ledger, predict
+from roofline.ledger import Ledger, over_sources, predict
 from roofline.model import Model
 from roofline.num import Num, Whole, same
 from roofline.ops import VECTOR
@@ -130,7 +130,7 @@ def trace(model: Model, further: Sequence[str], ranks_of: Sequence[int] = RANKS)
     for ranks, phases in product(ranks_of, both):
         with suppress(ShardError, BadValue):
             workload = _workload(phases[0])
-            held = resident(model, workload, _precision(), Shard(ranks), None)
+            held = resident(over_sources(model, workload), workload, _precision(), Shard(ranks), None)
             for fused in (False, True):
                 ledger = _ledger(model, workload, ranks, fused, further)
                 lines = tuple(
