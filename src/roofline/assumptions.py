@@ -63,7 +63,8 @@ def _counting(ledger: Ledger) -> Iterator[str]:
         return
     ops = {point.work.op for point in ledger.kernels}
     if "attention" in ops:
-        yield "Attention is tiled, reads K and V once and appends the new ones; its softmax is not counted"
+        appends = "" if ledger.model.unit else " and appends the new ones"
+        yield f"Attention is tiled, reads K and V once{appends}; its softmax is not counted"
     yield from _sources(ledger)
     yield from _limits(ledger)
     yield from _latents(ledger)
@@ -73,7 +74,8 @@ def _counting(ledger: Ledger) -> Iterator[str]:
     elif "norm" in ops:
         yield "Small kernels are a serving engine's: add with norm, activation with multiply, QK norm with RoPE"
     yield from _formats(ledger, ops)
-    if any(not rows.all_logits for rows in ledger.workload.groups) and any(p.part == "head" for p in ledger.kernels):
+    last = any(not rows.all_logits for rows in ledger.workload.groups) and not ledger.model.unit
+    if last and any(p.part == "head" for p in ledger.kernels):
         yield (
             "Logits of the last position of each prefill sequence only; an engine that drops the other rows within "
             f"the last layer saves up to 1/{ledger.model.layers} of the layers' work"

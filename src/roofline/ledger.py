@@ -212,7 +212,7 @@ def predict(
     workload = Workload.decode() if workload is None else workload
     _expect(model, Model)
     _expect(workload, Workload)
-    model = _reading(model, workload)
+    model = over_sources(model, workload)
     precision = Precision() if precision is None else precision
     shard = Shard() if shard is None else shard
     for given, kind in ((device, Device), (workload, Workload), (precision, Precision), (shard, Shard)):
@@ -242,7 +242,7 @@ def predict(
     return Ledger(model, device, workload, precision, shard, shares, fused, points, times)
 
 
-def _reading(model: Model, workload: Workload) -> Model:
+def over_sources(model: Model, workload: Workload) -> Model:
     """The model over the sources of a pass; raises BadValue where it has no encoder, or makes no tokens."""
     if model.unit and any(rows.phase == "decode" or _cached(rows.context) for rows in workload.groups):
         raise BadValue(
