@@ -47,6 +47,7 @@ def _files() -> dict[str, bytes]:
         "own/broken/config.json": config,
         "own/broken/hf_quant_config.json": b"{",
         "own/shut/config.json": config,
+        "own/moved/config.json": config,
     }
 
 
@@ -56,6 +57,8 @@ class Hub(NamedTuple):
     asked: list[tuple[str, str, str]]
     sent: list[int]
     address: str
+    moved: dict[str, str]
+    told: list[str]
     run: Callable[..., subprocess.CompletedProcess[str]]
 
 
@@ -66,6 +69,8 @@ class Handler(BaseHTTPRequestHandler):
     files: dict[str, bytes]
     asked: list[tuple[str, str, str]]
     sent: list[int]
+    moved: dict[str, str]
+    told: list[str]
 
     def log_message(self, format: str, *args: object) -> None:
         pass
@@ -75,6 +80,13 @@ class Handler(BaseHTTPRequestHandler):
         self.asked.append((self.command, self.path, span))
         way, _, rest = self.path.lstrip("/").partition("/")
         name = (rest if way in ("whole", "slow", "wrong") else self.path.lstrip("/")).replace("/resolve/main", "")
+        self.told.append(self.headers.get("Authorization", ""))
+        if name in self.moved:
+            self.send_response(302)
+            self.send_header("Location", self.moved[name])
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            return None
         content = self.files.get(name)
         if content is None or (name.startswith("own/shut") and "quant" in name):
             self.send_response(403 if name.startswith("own/shut/") else 404)
@@ -120,6 +132,8 @@ def hub(tmp_path: Path) -> Iterator[Hub]:
         files = _files()
         asked: ClassVar = []
         sent: ClassVar = []
+        moved: ClassVar = {}
+        told: ClassVar = []
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Own)
     server.daemon_threads = True
@@ -136,7 +150,7 @@ def hub(tmp_path: Path) -> Iterator[Hub]:
         command = [sys.executable, "-c", code, *arguments]
         return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
 
-    yield Hub(Own.asked, Own.sent, address, run)
+    yield Hub(Own.asked, Own.sent, address, Own.moved, Own.told, run)
     server.shutdown()
     server.server_close()
     thread.join()
@@ -224,8 +238,46 @@ def test_server_that_never_answers(hub):
     assert time.monotonic() - start < 15
 
 
-def test_token_goes_to_the_hub_alone(hub):
-    """To its own host, as HF_TOKEN says; never to another address."""
-    from roofline.checkpoints.sources import at
+@pytest.fixture
+def elsewhere() -> Iterator[tuple[str, list[str]]]:
+    """Another host, and the authorisations that it was sent."""
+    seen: list[str] = []
+    content = whole(PLAIN)
 
-    assert "authorization" not in {key.lower() for key in at(f"{hub.address}/x.gguf")._headers}
+    class Other(BaseHTTPRequestHandler):
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+        def do_GET(self) -> None:
+            seen.append(self.headers.get("Authorization", ""))
+            found = re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers["Range"])
+            assert found is not None
+            part = content[int(found[1]) : int(found[2]) + 1]
+            self.send_response(206)
+            self.send_header("Content-Range", f"bytes {found[1]}-{int(found[1]) + len(part) - 1}/{len(content)}")
+            self.send_header("Content-Length", str(len(part)))
+            self.end_headers()
+            self.wfile.write(part)
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Other)
+    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}/part", seen
+    server.shutdown()
+    server.server_close()
+
+
+def test_token_goes_to_the_hub_alone(hub, elsewhere):
+    """A file may lie with another host, which is told the range and not who asks."""
+    address, seen = elsewhere
+    hub.moved["own/moved/model.safetensors"] = address
+    answer = hub.run("models", "hf://own/moved", "--json", HF_TOKEN="hf_secret")
+
+    assert answer.returncode == 0, answer.stderr
+    assert json.loads(answer.stdout)["checkpoint"]["files"] == 1
+    assert seen == ["", ""]
+    assert "Bearer hf_secret" in hub.told
+
+
+def test_offline_is_one_line(hub):
+    refused(hub.run("models", "hf://own/one", HF_HUB_OFFLINE="1"), "own/one")
+    assert hub.asked == []

@@ -297,6 +297,13 @@ def test_a_module_that_names_a_device(monkeypatch):
     assert [point.name for point in ledger][:3] == ["linear.mm", "Placed.zeros", "Placed.add"]
 
 
+def test_on_the_meta_device_all_around():
+    """Where new tensors are made on it by default."""
+    with torch.device("meta"):
+        ledger = count(torch.nn.Linear(64, 64), torch.zeros(8, 64))
+    assert [point.work.op for point in ledger] == ["linear"]
+
+
 def test_autocast_within_a_module():
     """That of an accelerator, set by the module itself."""
     [point] = [p for p in count(Placed(autocast=True), torch.zeros(8, 64)) if p.work.op == "linear"]
