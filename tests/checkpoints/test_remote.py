@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import subprocess
@@ -17,6 +18,7 @@ from typing import ClassVar, NamedTuple
 
 import pytest
 
+import roofline as rl
 from stored_files import Shapes, gguf_bytes, header, packed
 from test_headers import CONFIG, META, PLAIN, as_gguf
 
@@ -59,6 +61,7 @@ class Hub(NamedTuple):
     address: str
     moved: dict[str, str]
     told: list[str]
+    files: dict[str, bytes]
     run: Callable[..., subprocess.CompletedProcess[str]]
 
 
@@ -79,7 +82,9 @@ class Handler(BaseHTTPRequestHandler):
         span = self.headers.get("Range", "")
         self.asked.append((self.command, self.path, span))
         way, _, rest = self.path.lstrip("/").partition("/")
-        name = (rest if way in ("whole", "slow", "wrong") else self.path.lstrip("/")).replace("/resolve/main", "")
+        name = (rest if way in ("whole", "plain", "slow", "wrong") else self.path.lstrip("/")).replace(
+            "/resolve/main", ""
+        )
         self.told.append(self.headers.get("Authorization", ""))
         if name in self.moved:
             self.send_response(302)
@@ -97,7 +102,7 @@ class Handler(BaseHTTPRequestHandler):
         found = re.fullmatch(r"bytes=(\d+)-(\d+)", span)
         if way == "slow":
             return self._slowly()
-        if found and way != "whole":
+        if found and way not in ("whole", "plain"):
             begin, end = int(found[1]), min(int(found[2]), len(content) - 1)
             self.send_response(206)
             self.send_header("Content-Range", f"bytes {begin + (way == 'wrong')}-{end}/{len(content)}")
@@ -150,7 +155,7 @@ def hub(tmp_path: Path) -> Iterator[Hub]:
         command = [sys.executable, "-c", code, *arguments]
         return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
 
-    yield Hub(Own.asked, Own.sent, address, Own.moved, Own.told, run)
+    yield Hub(Own.asked, Own.sent, address, Own.moved, Own.told, Own.files, run)
     server.shutdown()
     server.server_close()
     thread.join()
@@ -281,3 +286,63 @@ def test_token_goes_to_the_hub_alone(hub, elsewhere):
 def test_offline_is_one_line(hub):
     refused(hub.run("models", "hf://own/one", HF_HUB_OFFLINE="1"), "own/one")
     assert hub.asked == []
+
+
+@pytest.fixture
+def near(hub, monkeypatch) -> Hub:
+    """The same server for this process."""
+    from huggingface_hub import constants
+
+    for name in ("http_proxy", "https_proxy", "all_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+    monkeypatch.setattr(constants, "ENDPOINT", hub.address)
+    template = f"{hub.address}/{{repo_id}}/resolve/{{revision}}/{{filename}}"
+    monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", template)
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    return hub
+
+
+def test_checkpoint_from_afar_in_python(near):
+    """By its address, by its repository, by a file of it; an index that is followed."""
+    local = {name: 2 * math.prod(shape) for name, (_, shape) in PLAIN.items()}
+    for where in ("hf://own/one", "hf://own/two", "hf://own/one/model.safetensors"):
+        found = rl.checkpoint(where)
+        assert {each.name: each.bytes for each in found.tensors} == local
+    for where in ("hf://own/gguf/tiny.gguf", f"{near.address}/own/gguf/tiny.gguf"):
+        assert rl.checkpoint(where).kind == "gguf"
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("hf://own/missing", "404"),
+        ("hf://own/shut/x.gguf", "403"),
+        ("{address}/whole/own/gguf/tiny.gguf", "does not answer range requests"),
+        ("{address}/wrong/own/gguf/tiny.gguf", "does not answer range requests"),
+        ("{address}/own/gguf/absent.gguf", "404"),
+        ("{address}/own/one/model.bin", "no address of a GGUF file"),
+        ("http://127.0.0.1:9/x.gguf", "cannot be read"),
+    ],
+)
+def test_what_is_not_there_in_python(near, name, says):
+    with pytest.raises(rl.RooflineError, match=says):
+        rl.checkpoint(name.format(address=near.address))
+
+
+def test_a_server_may_send_a_small_file_whole(near):
+    """Where it knows no ranges, and the file is no larger than what is asked for."""
+    from roofline.checkpoints.sources import Remote
+
+    file = Remote(f"{near.address}/plain/own/gguf/tiny.gguf", "tiny.gguf")
+    assert file.read(0, 4) == b"GGUF"
+    assert file.size == len(near.files["own/gguf/tiny.gguf"])
+    assert file.read(file.size, 8) == b"" == file.read(0, 0)
+
+
+def test_time_is_limited(near, monkeypatch):
+    from roofline.checkpoints import sources
+
+    monkeypatch.setattr(sources, "_DEADLINE", -1.0)
+    with pytest.raises(rl.RooflineError, match="for its header"):
+        rl.checkpoint(f"{near.address}/own/gguf/tiny.gguf")
