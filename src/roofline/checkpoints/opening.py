@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any, cast
@@ -97,7 +97,7 @@ def _folder(path: Path) -> Opened | None:
     if "config.json" in names or not any(name.endswith(".gguf") for name in names):
         listed = _listed(inside, names, printable(path))
         if listed is None:
-            return None
+            return _beside(path, names)
         files, check = listed
         found = _safetensors(files, lambda name: Local(path / name), printable(path))
         check(found)
@@ -109,6 +109,13 @@ def _folder(path: Path) -> Opened | None:
             f"The folder {printable(path)} has {len(first)} GGUF models ({few}, …). Name one of them."
         )
     return _file(path / first[0])
+
+
+def _beside(path: Path, names: list[str]) -> Opened | None:
+    """The one GGUF beside a config.json, which then says the structure; None where there is none, or several."""
+    first = [name for name in names if name.endswith(".gguf") and _first(name)]
+    found = _file(path / first[0]) if len(first) == 1 else None
+    return None if found is None else replace(found, folder=path, name=home(path).resolve().name)
 
 
 def _first(name: str) -> bool:
