@@ -339,6 +339,9 @@ def test_a_server_may_send_a_small_file_whole(near):
 def test_time_is_limited(near, monkeypatch):
     from roofline.checkpoints import sources
 
-    monkeypatch.setattr(sources, "_DEADLINE", -1.0)
-    with pytest.raises(rl.RooflineError, match="for its header"):
-        rl.checkpoint(f"{near.address}/own/gguf/tiny.gguf")
+    for limit in ("_DEADLINE", "_WHOLE"):  # of one file, and of all together
+        with monkeypatch.context() as patch:
+            patch.setattr(sources, limit, -1.0)
+            for where in (f"{near.address}/own/gguf/tiny.gguf", "hf://own/two"):
+                with pytest.raises(rl.RooflineError, match="for its header"):
+                    rl.checkpoint(where)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from roofline.checkpoints import gguf, safetensors
-from roofline.checkpoints.sources import Local, Remote, Source, at, on_the_hub
+from roofline.checkpoints.sources import Local, Remote, Source, at, limit, on_the_hub
 from roofline.checkpoints.tensors import LONGEST_NAME, MOST_TENSORS, Checkpoint, Fault, Tensor
 from roofline.errors import CheckpointError, UnknownName, shown
 from roofline.files import exists, home, printable
@@ -280,8 +280,8 @@ def _address(url: str) -> Opened:
             f"{printable(path)} is no address of a GGUF file. Name one, or a checkpoint on the Hub as hf://OWNER/NAME."
         )
     base, _, name = path.rpartition("/")
-    query = url[len(path) :]
-    return _gguf(name, lambda each: at(f"{base}/{each}{query}"), printable(path), _stem(name), _AT_ONCE)
+    query, until = url[len(path) :], limit()
+    return _gguf(name, lambda each: at(f"{base}/{each}{query}", until), printable(path), _stem(name), _AT_ONCE)
 
 
 def _hub(text: str) -> Opened:
@@ -289,10 +289,10 @@ def _hub(text: str) -> Opened:
     found = _REPO.fullmatch(text.removeprefix(HUB))
     if found is None or ".." in text:
         raise UnknownName(f"{shown(text)} is no checkpoint on the Hub. Write hf://OWNER/NAME or hf://OWNER/NAME/FILE.")
-    repo, file = found["repo"], found["file"]
+    repo, file, until = found["repo"], found["file"], limit()
 
     def source(name: str) -> Remote:
-        return on_the_hub(repo, name)
+        return on_the_hub(repo, name, until)
 
     if file is not None and file.endswith(".gguf"):
         folder, _, name = file.rpartition("/")
