@@ -221,8 +221,9 @@ def _checkpoint(model: Model) -> list[tuple[str, str]]:
     held = model.checkpoint
     if held is None:
         return []
-    sums = [*held.formats.items(), *held.parts.items()]
-    return [(f"{held.kind} headers", gib(held.bytes)), *((f"  {name}", gib(size)) for name, size in sums)]
+    formats = ((f"  as {name}", gib(size)) for name, size in held.formats.items())
+    parts = ((f"  in {name}", gib(size)) for name, size in held.parts.items())
+    return [(f"{held.kind} headers", gib(held.bytes)), *formats, *parts]
 
 
 def model_text(model: Model) -> RenderableType:
