@@ -25,7 +25,7 @@ from roofline.cli.training_options import (
 from roofline.errors import BadValue
 from roofline.model import Model
 from roofline.training import utilisation
-from roofline.training.conventions import Subject
+from roofline.training.conventions import NO_HEADS, Subject
 
 _SIZE = "Size without a model"
 _RATE = "What was measured"
@@ -91,7 +91,7 @@ def mfu(
     global_batch
         Tokens of one optimizer step, as 4M.
     padding
-        Share of the tokens that is padding, as 0.05.
+        Share of the tokens that is padding, as 0.05 or 5%.
     sequence
         Tokens of a sequence; 8k is 8192. Without it attention is unknown.
     recompute
@@ -143,9 +143,7 @@ def _subject(
         raise BadValue("Attention needs --layers, --heads and --head-dim, all three of them.")
     width = given[0] * given[1] * given[2] if given else None
     assert params is not None
-    return Subject(
-        params, params, width=width, unknown="" if given else "give --layers, --heads and --head-dim, or a MODEL"
-    )
+    return Subject(params, params, width=width, unknown="" if given else NO_HEADS)
 
 
 def _peak(device: str | None, peak: float | None, rate: str, sparse: bool) -> utilisation.Peak:

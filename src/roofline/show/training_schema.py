@@ -59,7 +59,7 @@ class LevelRecord(msgspec.Struct):
 
 
 class ShareRecord(msgspec.Struct):
-    """Beside a step: share of its compute time, and of the step that it makes longer."""
+    """Beside a step: share of its time, and of the longer step where that time is without the collective."""
 
     step_seconds: float
     share: float
