@@ -87,7 +87,7 @@ def mfu(
     tokens_per_second_per_gpu
         Tokens a second of one GPU.
     step_time
-        Time of one optimizer step, as 3.64s, with --global-batch.
+        Measured time of one whole optimizer step, as 3.64s, with --global-batch.
     global_batch
         Tokens of one optimizer step, as 4M.
     padding
@@ -176,6 +176,6 @@ def _run(
     if tokens_per_second is not None:
         return utilisation.Run(tokens_per_second, gpus, padding)
     if per_gpu is not None:
-        return utilisation.Run(per_gpu * gpus, gpus, padding, per_gpu=True)
+        return utilisation.Run(per_gpu * gpus, gpus, padding, utilisation.PER_GPU)
     assert seconds is not None and batch is not None
     return utilisation.Run.of_step(seconds, batch, gpus, padding)

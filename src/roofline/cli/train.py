@@ -61,6 +61,7 @@ def train(
     efficiency: Annotated[str | None, Parameter(group=_CLUSTER, allow_leading_hyphen=True, negative=())] = None,
     reserve: Annotated[Share, Parameter(group=_CLUSTER)] = 0.0,
     step_time: Seconds | None = None,
+    compute_time: Seconds | None = None,
     budget: Batch | None = None,
     rate: Annotated[str, Parameter(group=_RECIPE)] = "bf16",
     recompute: Annotated[Recomputed | None, Parameter(group=_RECIPE)] = None,
@@ -121,13 +122,15 @@ def train(
     per_node
         Devices on one scale-up link; as the device's file says.
     overlap
-        Share of the traffic that can overlap with compute, and does.
+        Share of the traffic that can overlap with compute, and does, as 0.9 or 90%.
     efficiency
         BANDWIDTH/COMPUTE, as 0.80/0.50: times at these shares of bandwidth and peak.
     reserve
-        Share of the memory that fragmentation and libraries take.
+        Share of the memory that fragmentation and libraries take, as 5%.
     step_time
-        Measured time of one optimizer step without the traffic in question, as 3.64s.
+        Measured time of one whole optimizer step, as 3.64s: its MFU, and how far it is from its bound.
+    compute_time
+        Measured time of one optimizer step without its traffic, as 3.64s: the traffic is added to it.
     budget
         Tokens of the whole run, as 15T.
     rate
@@ -173,7 +176,7 @@ def train(
     setting = Setting(load_model(model), cluster, plan, sequence, recipe, overlap, shares(efficiency), reserve, dropout)
     if search:
         return _searched(setting, gpus, global_batch, budget, json)
-    answer = Answer(trained(setting, gpus, global_batch), gpus, step_time, budget, taken)
+    answer = Answer(trained(setting, gpus, global_batch), gpus, step_time, budget, taken, compute_time)
     return _shown(answer, json)
 
 

@@ -115,8 +115,8 @@ def work(kind: str, size: float, ranks: int) -> Work:
 def traffic(kind: str, size: float, ranks: int, algorithm: str = RING) -> Traffic:
     """What one rank sends and receives; raises BadValue for an algorithm that does not do that collective.
 
-    One rank alone sends nothing. A double binary tree sends a ring's bytes on average in 2 log2 n steps (Sanders et al. 2009). A switch that
-    reduces and multicasts takes each rank's buffer once (Graham et al. 2016, SHARP).
+    One rank alone sends nothing. A double binary tree sends a ring's bytes on average in 2 log2 n steps (Sanders et
+    al. 2009). A switch that reduces and multicasts takes each rank's buffer once (Graham et al. 2016, SHARP).
     """
     ring = work(kind, size, ranks)
     if algorithm not in _ALGORITHMS:
