@@ -209,6 +209,41 @@ def test_search(roofline, small):
     assert max(len(line) for line in out.splitlines()) <= 80
 
 
+@pytest.mark.parametrize(
+    ("option", "value", "shown"),
+    [
+        ("--dp", "2", 2),
+        ("--tp", "4", 4),
+        ("--pp", "2", 2),
+        ("--cp", "2", 2),
+        ("--ep", "1", 1),
+        ("--zero", "3", 3),
+        ("--micro-batch", "2", 2),
+        ("--accumulate", "4", 4),
+        ("--chunks", "2", 2),
+        ("--shard-group", "2", 2),
+        ("--schedule", "zero-bubble", "zero-bubble"),
+    ],
+)
+def test_an_option_beside_search_holds(roofline, small, option, value, shown):
+    """Every plan that is shown has it."""
+    found = roofline("train", small, *BASE, "--search", option, value, "--json")
+    assert found.code == 0, found.err
+    name = option.strip("-").replace("-", "_")
+    assert {each["plan"][name] for each in found.json["pareto"]} == {shown}
+    assert found.json["best"]["plan"][name] == shown
+
+
+def test_recomputation_and_budget_beside_search(roofline, small):
+    """As given; a batch that is taken for another is said there too."""
+    options = dict(zip(BASE[::2], BASE[1::2], strict=True)) | {"--global-batch": "4000", "--recompute": "full"}
+    words = (word for pair in options.items() for word in pair)
+    found = roofline("train", small, *words, "--search", "--budget", "1M", "--json").json
+    assert {each["recompute"] for each in found["pareto"]} == {"full"}
+    assert found["best"]["budget"]["tokens"] == 1_000_000
+    assert any("is taken as" in each for each in found["best"]["assumptions"])
+
+
 def test_search_where_nothing_fits(roofline):
     """405B on one card: exit code 3 and the smallest need."""
     one = ("--device", "rtx-4090", "--gpus", "1", "--global-batch", "8k", "--sequence", "1000")
@@ -246,6 +281,11 @@ def test_search_where_nothing_fits(roofline):
         (["--freeze", "brain"], ["brain", "mlp"]),
         (["--efficiency", "2/1"], ["--efficiency"]),
         (["--search", "--gpus", "16"], ["--network-busbw"]),
+        (["--search", "--step-time", "1s"], ["--step-time", "--search", "one plan"]),
+        (["--search", "--compute-time", "1s"], ["--compute-time", "--search", "one plan"]),
+        (["--search", "--tp", "3"], ["with tp 3", "8 GPUs"]),
+        (["--search", "--zero", "4"], ["no stage 4"]),
+        (["--search", "--tp", "8", "--dp", "8"], ["with dp 8, tp 8"]),
         (["--document", "100"], ["whole"]),
     ],
 )

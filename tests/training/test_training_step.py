@@ -14,7 +14,7 @@ from roofline.errors import BadValue, RooflineError
 from roofline.training.answer import Answer
 from roofline.training.plan import FAR, NEAR, Cluster, Plan
 from roofline.training.recipe import Recipe, Recompute
-from roofline.training.search import alone, search
+from roofline.training.search import Pins, alone, search
 from roofline.training.step import FORWARD, INPUTS, LAYERS, RECOMPUTED, WEIGHTS
 from roofline.training.train import Setting, step, train
 from roofline.training.utilisation import Peak, Run, mfu
@@ -303,6 +303,34 @@ def test_search_finds_what_single_plans_give():
     assert train(setting_of(setting, found.best.plan), 16, 64 * LENGTH).seconds >= found.best.seconds * (1 - 1e-12)
 
 
+@pytest.mark.parametrize("schedule", ["1f1b", "zero-bubble"])
+@pytest.mark.parametrize("group", [0, 2])
+def test_pins_hold_their_axes(schedule, group):
+    """Each found plan, pinned whole, is found again and alone; pinned in one axis, every plan found has it."""
+    setting = Setting(LLAMA, CLUSTER, Plan(schedule=schedule, shard_group=group), LENGTH)
+    found = search(setting, 16, 32 * LENGTH)
+    axes = ("dp", "tp", "pp", "cp", "ep", "zero", "micro_batch", "accumulate", "chunks")
+    for each in found.pareto[::4]:
+        values = {name: getattr(each.plan, name) for name in axes} | {"recompute": each.recompute}
+        one = search(setting, 16, 32 * LENGTH, pins=Pins(**values))
+        assert (one.looked_at, one.best.plan) == (1, each.plan)
+        assert one.best.seconds == each.seconds == pytest.approx(alone(setting, each).seconds)
+        for name in axes:
+            some = search(setting, 16, 32 * LENGTH, pins=Pins(**{name: values[name]}))
+            assert {getattr(other.plan, name) for other in some.pareto} == {values[name]}
+            assert some.best.seconds >= found.best.seconds
+            assert some.looked_at < found.looked_at or name == "ep"
+
+
+def test_the_best_of_pinned_searches_is_the_best():
+    """What one search looks at is what one for each tp looks at together."""
+    setting = Setting(LLAMA, CLUSTER, Plan(), LENGTH)
+    whole = search(setting, 16, 64 * LENGTH)
+    parts = [search(setting, 16, 64 * LENGTH, pins=Pins(tp=tp)) for tp in (1, 2, 4, 8)]
+    assert sum(each.looked_at for each in parts) == whole.looked_at
+    assert min(each.best.seconds for each in parts) == whole.best.seconds
+
+
 def setting_of(setting: Setting, plan: Plan) -> Setting:
     return replace(setting, plan=plan)
 
@@ -356,6 +384,8 @@ def test_a_plan_that_cannot_be_is_one_line(plan, gpus, words):
         (lambda: search(Setting(LLAMA, CLUSTER, Plan(), LENGTH), 1, 7), "whole number of sequences"),
         (lambda: search(Setting(LLAMA, Cluster(H100), Plan(), LENGTH), 64, LENGTH * 64), "--network-busbw"),
         (lambda: search(Setting(LLAMA, CLUSTER, Plan(), LENGTH), 7, LENGTH), "No plan of 7 GPUs"),
+        (lambda: search(Setting(LLAMA, CLUSTER, Plan(), LENGTH), 8, LENGTH * 8, pins=Pins(tp=3)), "with tp 3 divides"),
+        (lambda: search(Setting(LLAMA, CLUSTER, Plan(), LENGTH), 8, LENGTH * 8, pins=Pins(zero=4)), "no stage 4"),
         (lambda: Recipe(optimizer="lion"), "Unknown optimizer"),
         (lambda: Recipe(lora=-1), "LoRA rank"),
         (lambda: Recipe(gradients="bf17"), "Unknown dtype"),
