@@ -234,17 +234,31 @@ def _assumptions(answer: Answer) -> Iterator[str]:
         f"{significant(float(cast(float, recipe.update_bytes)))} bytes moved a parameter; {recipe.state_bytes} bytes "
         f"of state, gradients in {recipe.gradients}"
     )
-    if plan.tp > 1:
-        yield "Tensor-parallel collectives stand on the critical path: nothing overlaps them"
-    if answer.traffic:
-        yield "Bytes are those of rings; a switch that reduces in the network, or compression, can send less"
-    if plan.pp != 1:
-        yield "The slowest stage sets the pipeline's pace: its layers and the busier end of the model"
-    if plan.zero in (2, 3) and plan.accumulate != 1:
-        yield "ZeRO-2 and 3 reduce gradients every micro-batch; ZeRO-3 gathers weights twice every micro-batch"
+    yield from _of_plan(answer)
     overlap = percent(float(cast(float, setting.overlap)))
     yield f"{overlap} of the traffic that can overlap with compute does (--overlap); the bound has all of it"
     yield (
         f"Memory: {percent(setting.reserve)} of the capacity is kept for fragmentation and libraries (--reserve); "
         f"activations are what the backward pass reads again, {'with' if setting.dropout else 'without'} dropout masks"
     )
+
+
+def _of_plan(answer: Answer) -> Iterator[str]:
+    """What the parallelism takes for granted."""
+    plan = answer.setting.plan
+    if plan.tp > 1:
+        yield "Tensor-parallel collectives stand on the critical path: nothing overlaps them"
+    if plan.tp > 1 and plan.ep != 1:
+        yield (
+            "Every expert is split over the tensor ranks: each sends its 1/tp of the tokens, and their rows are "
+            "gathered between the tensor ranks, and scattered"
+            if plan.sequence_parallel
+            else "Every tensor rank sends all tokens of its group to their experts; --sequence-parallel, which "
+            "Megatron-LM wants beside experts over ranks, sends 1/tp of them"
+        )
+    if answer.traffic:
+        yield "Bytes are those of rings; a switch that reduces in the network, or compression, can send less"
+    if plan.pp != 1:
+        yield "The slowest stage sets the pipeline's pace: its layers and the busier end of the model"
+    if plan.zero in (2, 3) and plan.accumulate != 1:
+        yield "ZeRO-2 and 3 reduce gradients every micro-batch; ZeRO-3 gathers weights twice every micro-batch"
