@@ -40,6 +40,7 @@ def test_a_network_beyond_the_domain(roofline):
         (["collective", "all-reduce", "0", "--ranks", "8", "--busbw", "1GB/s"], ["above zero"]),
         (["collective", "all-reduce", "1GB", "--ranks", "0", "--busbw", "1GB/s"], ["--ranks"]),
         ([*BASE, "--busbw", "40"], ["--busbw", "B/s"]),
+        (["collective", "all-reduce", "1GB", "--ranks", "1", "--device", "h100-sxm"], ["two ranks or more"]),
         ([*BASE], ["--busbw", "--device", "--seconds"]),
         ([*BASE, "--busbw", "40GB/s", "--device", "h100"], ["one of the two"]),
         ([*BASE, "--device", "h100"], ["8 devices", "network"]),

@@ -22,6 +22,7 @@ def test_palm(roofline):
     assert found["palm"] == pytest.approx(0.462, abs=0.0005)
     assert found["6n"] == pytest.approx(0.457, abs=0.0005)
     assert found["hfu-recompute"] == pytest.approx(0.578, abs=0.0005)
+    assert shares(roofline(*PALM, "--recompute", "75%", "--json")) == found
 
 
 def test_step_time_and_batch(roofline):
@@ -38,8 +39,9 @@ def test_per_gpu_and_global(roofline):
 
 def test_padding_is_not_counted(roofline):
     """5 % of padding takes 5 % off."""
-    whole, less = (shares(roofline(*BASE, "--padding", each, "--json")) for each in ("0", "0.05"))
+    whole, less, same = (shares(roofline(*BASE, "--padding", each, "--json")) for each in ("0", "0.05", "5%"))
     assert less["palm"] == pytest.approx(0.95 * whole["palm"])
+    assert same == less
 
 
 def test_the_sparse_peak_only_by_name(roofline):
@@ -50,13 +52,16 @@ def test_the_sparse_peak_only_by_name(roofline):
     assert any("2 times the dense one" in each for each in sparse.json["warnings"])
 
 
-def test_weights_without_a_shape_are_6n(roofline):
-    """7B: the ledger of its matrices is 6N, of which 4N backward."""
-    answer = roofline(
-        "mfu", "7B", "--device", "h100", "--gpus", "8", "--tokens-per-second", "72k", "--sequence", "4k", "--json"
-    )
-    found = {each["name"]: each["flops_per_token"] for each in answer.json["conventions"]}
-    assert found["exact"] == found["6n"] == 42e9
+def test_a_size_is_a_size_however_it_is_given(roofline):
+    """7B and --params 7B: 6N, and unknown what needs layers, heads or tables, for one reason."""
+    run = ("--device", "h100", "--gpus", "8", "--tokens-per-second", "72k", "--sequence", "4k", "--recompute", "full")
+    named, given = (roofline("mfu", *each, *run, "--json").json["conventions"] for each in (["7B"], ["--params", "7B"]))
+    assert named == given
+    found = {each["name"]: each for each in named}
+    assert found["6n"]["flops_per_token"] == 42e9
+    for name in ("6n-no-embedding", "palm", "megatron", "exact", "hfu-full", "hfu-exact"):
+        assert found[name]["value"] is None
+        assert found[name]["unknown"]
 
 
 def test_the_rate_in_use(roofline):
@@ -121,7 +126,8 @@ def test_text_fits_80_columns_and_names_the_unknown(roofline):
         ([*BASE, "--gpus", "0"], ["--gpus"]),
         ([*BASE, "--sequence", "0"], ["--sequence"]),
         ([*BASE, "--padding", "1"], ["padding"]),
-        ([*BASE, "--padding", "5%"], ["--padding", "0.05"]),
+        ([*BASE, "--padding", "5 percent"], ["--padding", "0.05", "5%"]),
+        ([*BASE, "--padding", "%"], ["--padding"]),
         ([*BASE, "--recompute", "some"], ["--recompute", "selective"]),
         ([*BASE, "--rate", "fp4"], ["fp4", "fp8"]),
         ([*BASE, "--peak", "1PFLOP/s"], ["--peak", "one of the two"]),

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from limits import SMALL_LLAMA
+from roofline.units import si
 
 LESSON = ("train", "7B", "--device", "h100-sxm", "--gpus", "16", "--sequence", "4096", "--network-busbw", "40GB/s")
 
@@ -24,10 +25,10 @@ BASE = ("--device", "h100-sxm", "--gpus", "8", "--global-batch", "4096", "--sequ
 @pytest.mark.parametrize(
     ("extra", "share", "longer"),
     [
-        (["--global-batch", "524288", "--step-time", "3.64s"], 0.180288, 0.152749),
-        (["--global-batch", "2097152", "--accumulate", "4", "--step-time", "14.56s"], 0.045072, 0.043128),
-        (["--global-batch", "524288", "--step-time", "3.64s", "--zero", "3"], 0.270433, 0.212866),
-        (["--global-batch", "524288", "--step-time", "3.64s", "--overlap", "1"], 0.0, 0.0),
+        (["--global-batch", "524288", "--compute-time", "3.64s"], 0.180288, 0.152749),
+        (["--global-batch", "2097152", "--accumulate", "4", "--compute-time", "14.56s"], 0.045072, 0.043128),
+        (["--global-batch", "524288", "--compute-time", "3.64s", "--zero", "3"], 0.270433, 0.212866),
+        (["--global-batch", "524288", "--compute-time", "3.64s", "--overlap", "1"], 0.0, 0.0),
     ],
 )
 def test_shares_of_the_lesson(roofline, extra, share, longer):
@@ -74,8 +75,82 @@ def test_text_fits_80_columns(roofline, small):
     )
     out = roofline("train", small, *BASE, *plan, "--schedule", "zero-bubble").out
     assert max(len(line) for line in out.splitlines()) <= 80
-    for word in ("bound", "derated", "floor", "update", "dX", "Fits", "saves a token", "days", "Assumptions", "bubble"):
+    for word in (
+        "bound",
+        "derated",
+        "floor",
+        "update",
+        "dX",
+        "Fits",
+        "time per token",
+        "days",
+        "Assumptions",
+        "bubble",
+    ):
         assert word in out
+
+
+def test_a_measured_step_is_the_whole_step(roofline):
+    """100 ms given are 100 ms shown, 47 times under the bound; the same MFU as of `mfu`, over 100 % in its words."""
+    run = ("llama-3.1-8b", "--device", "h100-sxm", "--gpus", "8", "--global-batch", "524288", "--sequence", "8k")
+    step = ("--step-time", "0.1s", "--recompute", "full")
+    found = roofline("train", *run, *step, "--zero", "3", "--micro-batch", "1", "--json").json
+    other = roofline("mfu", *run, *step, "--json").json
+    assert (found["time"]["seconds"], found["time"]["basis"]) == (0.1, "measured")
+    assert found["conventions"] == other["conventions"]
+    assert other["warnings"] == found["warnings"][1:]
+    out = " ".join(roofline("train", *run, *step, "--zero", "3", "--micro-batch", "1").out.split())
+    for word in (
+        "measured 100.0 ms",
+        "times faster than its floor",
+        "cannot be",
+        "0.0203 times the bound",
+        "some of it",
+    ):
+        assert word in out, out
+
+
+def test_the_time_that_mfu_and_days_rest_on_is_on_top_and_named(roofline, small):
+    """In the text and in JSON, whatever it is of."""
+    for extra, basis in (
+        ([], "no overlap"),
+        (["--overlap", "50%"], "some overlap"),
+        (["--efficiency", "80%/50%"], "derated"),
+        (["--step-time", "1s"], "measured"),
+        (["--compute-time", "1s"], "measured compute"),
+    ):
+        run = ("train", small, *BASE, "--budget", "1M", *extra)
+        time = roofline(*run, "--json").json["time"]
+        assert time["basis"] == basis
+        lines = roofline(*run).out.splitlines()
+        top = next(line for line in lines if "tokens/s" in line)
+        assert top.startswith(basis)
+        said = " ".join(roofline(*run).out.split())
+        shown = si(time["seconds"], "s")
+        assert shown in top
+        assert f"of the step of {shown} ({basis}):" in said
+        assert f"of steps of {shown} ({basis}):" in said
+
+
+def test_a_convention_over_100_percent_is_explained_as_mfu_does(roofline):
+    """PaLM's full square is not run: at the bound of long sequences it counts more than the peak."""
+    run = ("llama-3.1-8b", "--device", "h100-sxm", "--gpus", "8", "--global-batch", "512k", "--sequence", "64k")
+    found = roofline("train", *run, "--recompute", "full", "--zero", "3", "--json").json
+    [note] = found["warnings"]
+    assert note.startswith("Over 100 %, as what they count was not all run")
+    assert "palm" in note
+    whole = roofline(
+        "mfu",
+        *run[:5],
+        "--tokens-per-second",
+        str(found["tokens_per_second"]),
+        "--sequence",
+        "64k",
+        "--recompute",
+        "full",
+        "--json",
+    )
+    assert note in whole.json["warnings"]
 
 
 def test_what_does_not_fit_is_answered_and_marked(roofline):
@@ -134,6 +209,41 @@ def test_search(roofline, small):
     assert max(len(line) for line in out.splitlines()) <= 80
 
 
+@pytest.mark.parametrize(
+    ("option", "value", "shown"),
+    [
+        ("--dp", "2", 2),
+        ("--tp", "4", 4),
+        ("--pp", "2", 2),
+        ("--cp", "2", 2),
+        ("--ep", "1", 1),
+        ("--zero", "3", 3),
+        ("--micro-batch", "2", 2),
+        ("--accumulate", "4", 4),
+        ("--chunks", "2", 2),
+        ("--shard-group", "2", 2),
+        ("--schedule", "zero-bubble", "zero-bubble"),
+    ],
+)
+def test_an_option_beside_search_holds(roofline, small, option, value, shown):
+    """Every plan that is shown has it."""
+    found = roofline("train", small, *BASE, "--search", option, value, "--json")
+    assert found.code == 0, found.err
+    name = option.strip("-").replace("-", "_")
+    assert {each["plan"][name] for each in found.json["pareto"]} == {shown}
+    assert found.json["best"]["plan"][name] == shown
+
+
+def test_recomputation_and_budget_beside_search(roofline, small):
+    """As given; a batch that is taken for another is said there too."""
+    options = dict(zip(BASE[::2], BASE[1::2], strict=True)) | {"--global-batch": "4000", "--recompute": "full"}
+    words = (word for pair in options.items() for word in pair)
+    found = roofline("train", small, *words, "--search", "--budget", "1M", "--json").json
+    assert {each["recompute"] for each in found["pareto"]} == {"full"}
+    assert found["best"]["budget"]["tokens"] == 1_000_000
+    assert any("is taken as" in each for each in found["best"]["assumptions"])
+
+
 def test_search_where_nothing_fits(roofline):
     """405B on one card: exit code 3 and the smallest need."""
     one = ("--device", "rtx-4090", "--gpus", "1", "--global-batch", "8k", "--sequence", "1000")
@@ -162,6 +272,7 @@ def test_search_where_nothing_fits(roofline):
         (["--micro-batch", "2", "--accumulate", "4"], ["accumulate 4", "not the 32"]),
         (["--overlap", "2"], ["--overlap"]),
         (["--step-time", "0s"], ["--step-time"]),
+        (["--step-time", "1s", "--compute-time", "1s"], ["--step-time", "--compute-time", "one of the two"]),
         (["--optimizer", "lion"], ["lion", "adamw"]),
         (["--gradients", "bf17"], ["bf17"]),
         (["--schedule", "gpipe"], ["1f1b"]),
@@ -170,6 +281,11 @@ def test_search_where_nothing_fits(roofline):
         (["--freeze", "brain"], ["brain", "mlp"]),
         (["--efficiency", "2/1"], ["--efficiency"]),
         (["--search", "--gpus", "16"], ["--network-busbw"]),
+        (["--search", "--step-time", "1s"], ["--step-time", "--search", "one plan"]),
+        (["--search", "--compute-time", "1s"], ["--compute-time", "--search", "one plan"]),
+        (["--search", "--tp", "3"], ["with tp 3", "8 GPUs"]),
+        (["--search", "--zero", "4"], ["no stage 4"]),
+        (["--search", "--tp", "8", "--dp", "8"], ["with dp 8, tp 8"]),
         (["--document", "100"], ["whole"]),
     ],
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+import numpy as np
 import pytest
 
 import roofline as rl
@@ -81,6 +82,82 @@ def test_tokens_go_to_their_experts_and_back():
     [flow] = [each for each in a_step(Plan(dp=8, ep=8, accumulate=3)).flows if each.kind == "ep"]
     assert flow.work.op == "all-to-all"
     assert flow.sent == pytest.approx(7 / 8 * (2 * LENGTH * TOP * HIDDEN) * 2 * 2 * LAYERS * 3)
+
+
+MIXTRAL = {
+    "model_type": "mixtral",
+    "hidden_size": 64,
+    "intermediate_size": 128,
+    "num_hidden_layers": 4,
+    "num_attention_heads": 8,
+    "num_key_value_heads": 8,
+    "vocab_size": 128,
+    "num_local_experts": 8,
+    "num_experts_per_tok": 2,
+    "max_position_embeddings": 4096,
+    "tie_word_embeddings": False,
+}
+ROWS = 2 * LENGTH * 2 * 64  # [byte] of one sequence's rows, two experts a token, in BF16
+
+
+def sent_by(plan: Plan, model: Model | None = None) -> tuple[float, float]:
+    """Bytes that one rank sends to experts, and between tensor ranks in the parts with experts."""
+    found = step(Setting(model or rl.Model.load(MIXTRAL), CLUSTER, plan, LENGTH))
+    experts = sum(float(each.sent) for each in found.flows if each.kind == "ep")
+    between = sum(float(call.calls * call.work.cost.link_bytes) for call in found.calls if call.part == "moe")
+    return experts, between
+
+
+@pytest.mark.parametrize("tp", [2, 4])
+def test_without_sequence_parallelism_each_tensor_rank_sends_every_token(tp):
+    """3/4 of the rows there and back, twice; and the all-reduce of the stream, forward and backward."""
+    experts, between = sent_by(Plan(dp=4, tp=tp, ep=4))
+    assert experts == 3 / 4 * ROWS * 4 * 4
+    assert between == 2 * (tp - 1) / tp * (ROWS / 2) * 2 * 4
+
+
+@pytest.mark.parametrize("tp", [2, 4])
+def test_with_it_each_sends_its_own_tokens_and_the_rows_are_gathered(tp):
+    """1/tp of that; a gather and a scatter of the routed rows, each way, and no gather of the stream again."""
+    experts, between = sent_by(Plan(dp=4, tp=tp, ep=4, sequence_parallel=True))
+    assert experts == 3 / 4 * ROWS / tp * 4 * 4
+    assert between == (tp - 1) / tp * ROWS * 2 * 2 * 4
+
+
+def test_each_rank_gets_every_row_that_its_experts_read():
+    """Of ROWS in all, what it has itself is 1/(ep tp): the rest comes from other experts' and tensor ranks."""
+    experts, between = (each / 4 / 4 for each in sent_by(Plan(dp=4, tp=2, ep=4, sequence_parallel=True)))
+    assert experts + between == ROWS * (1 - 1 / 8)
+
+
+def test_experts_on_every_rank_keep_the_streams_collectives():
+    """ep 1: nothing is sent to experts, and the stream is gathered and scattered, once more for dW."""
+    assert sent_by(Plan(dp=4, tp=2, sequence_parallel=True)) == (0, 1 / 2 * (ROWS / 2) * (2 + 2 + 1) * 4)
+
+
+def test_shared_experts_keep_theirs_beside():
+    """The routed rows' and the stream's."""
+    wide = {"shared_expert_intermediate_size": 64, "moe_intermediate_size": 128, "num_experts": 8}
+    model = rl.Model.load({**MIXTRAL, **wide, "model_type": "qwen2_moe"})
+    names = {call.name for call in step(Setting(model, CLUSTER, Plan(), LENGTH)).calls}
+    assert any(each.startswith("shared_") for each in names)
+    _, between = sent_by(Plan(dp=4, tp=2, ep=4, sequence_parallel=True), model)
+    assert between == 1 / 2 * (ROWS * 4 + ROWS / 2 * 5) * 4
+
+
+def test_arrays_of_expert_ranks_are_what_each_gives():
+    """One sweep, and one by one."""
+    many = step(
+        Setting(
+            rl.Model.load(MIXTRAL),
+            CLUSTER,
+            Plan(dp=4, tp=2, ep=np.array([1.0, 2.0, 4.0]), sequence_parallel=True),
+            LENGTH,
+        )
+    )
+    for i, ep in enumerate((1, 2, 4)):
+        one = step(Setting(rl.Model.load(MIXTRAL), CLUSTER, Plan(dp=4, tp=2, ep=ep, sequence_parallel=True), LENGTH))
+        assert many.seconds[i] == pytest.approx(one.seconds)
 
 
 def test_gradients_of_experts_are_summed_over_fewer_ranks():

@@ -10,13 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import roofline as rl
-from roofline.errors import RooflineError
+from roofline.errors import BadValue, RooflineError
 from roofline.training.answer import Answer
 from roofline.training.plan import FAR, NEAR, Cluster, Plan
 from roofline.training.recipe import Recipe, Recompute
-from roofline.training.search import alone, search
+from roofline.training.search import Pins, alone, search
 from roofline.training.step import FORWARD, INPUTS, LAYERS, RECOMPUTED, WEIGHTS
 from roofline.training.train import Setting, step, train
+from roofline.training.utilisation import Peak, Run, mfu
 
 LLAMA = rl.Model.load(
     {
@@ -243,9 +244,39 @@ def test_days_and_hours():
 def test_a_measured_step_with_its_traffic():
     """14 GB over 16 ranks at 40 GB/s beside 3.64 s: 18.03 %, of the longer step 15.27 %."""
     found = step(Setting(rl.Model.load("7B"), Cluster(H100, network=40e9), Plan(dp=16, micro_batch=8), 4096))
-    answer = Answer(found, 16, 3.64)
+    answer = Answer(found, 16, computed=3.64)
+    assert answer.seconds == pytest.approx(4.29625)
     assert answer.share == pytest.approx(0.65625 / 3.64)
     assert answer.share_of_step == pytest.approx(0.65625 / 4.29625)
+
+
+def test_a_measured_step_is_the_whole_step():
+    """Its tokens/s and MFU are those of `mfu`; the traffic is in it."""
+    found = step(Setting(rl.Model.load("7B"), Cluster(H100, network=40e9), Plan(dp=16, micro_batch=8), 4096))
+    answer = Answer(found, 16, 3.64)
+    assert (answer.seconds, answer.basis, answer.warnings) == (3.64, "measured", ())
+    whole = mfu(found.setting.model, Peak.of(H100), Run.of_step(3.64, answer.tokens, 16), sequence=4096)
+    assert answer.utilisation.value("6n") == whole.value("6n")
+    assert answer.share == pytest.approx(0.65625 / (3.64 - 0.65625))
+    assert answer.share_of_step == pytest.approx(0.65625 / 3.64)
+    with pytest.raises(BadValue, match="one of the two"):
+        Answer(found, 16, 3.64, computed=3.0)
+
+
+def test_a_measured_step_faster_than_it_can_be():
+    """Below the floor it cannot be; between floor and bound something overlaps; the traffic alone takes longer."""
+    found = a_step(Plan(dp=8, micro_batch=8))
+    floor, bound = float(found.floor_seconds), float(found.bound_seconds)
+    assert floor < bound
+    impossible, between, slow = (Answer(found, 8, each).warnings for each in (floor / 2, (floor + bound) / 2, bound))
+    assert "2.00 times faster than its floor" in impossible[0]
+    assert "which cannot be" in impossible[0]
+    assert any("cannot be" not in each and "overlaps or fuses" in each for each in between)
+    assert not any("faster" in each for each in slow)
+    fast = Answer(found, 8, float(found.exposed_seconds) / 2)
+    assert (fast.share, fast.share_of_step) == (None, None)
+    computed = Answer(found, 8, computed=float(found.compute_seconds) / 2)
+    assert "2.00 times faster than its bound" in computed.warnings[0]
 
 
 def test_knobs_are_in_order_and_none_adds_time_with_more_supply():
@@ -270,6 +301,34 @@ def test_search_finds_what_single_plans_give():
     assert memory == sorted(memory, reverse=True)
     assert found.best.why.startswith("fastest that fits")
     assert train(setting_of(setting, found.best.plan), 16, 64 * LENGTH).seconds >= found.best.seconds * (1 - 1e-12)
+
+
+@pytest.mark.parametrize("schedule", ["1f1b", "zero-bubble"])
+@pytest.mark.parametrize("group", [0, 2])
+def test_pins_hold_their_axes(schedule, group):
+    """Each found plan, pinned whole, is found again and alone; pinned in one axis, every plan found has it."""
+    setting = Setting(LLAMA, CLUSTER, Plan(schedule=schedule, shard_group=group), LENGTH)
+    found = search(setting, 16, 32 * LENGTH)
+    axes = ("dp", "tp", "pp", "cp", "ep", "zero", "micro_batch", "accumulate", "chunks")
+    for each in found.pareto[::4]:
+        values = {name: getattr(each.plan, name) for name in axes} | {"recompute": each.recompute}
+        one = search(setting, 16, 32 * LENGTH, pins=Pins(**values))
+        assert (one.looked_at, one.best.plan) == (1, each.plan)
+        assert one.best.seconds == each.seconds == pytest.approx(alone(setting, each).seconds)
+        for name in axes:
+            some = search(setting, 16, 32 * LENGTH, pins=Pins(**{name: values[name]}))
+            assert {getattr(other.plan, name) for other in some.pareto} == {values[name]}
+            assert some.best.seconds >= found.best.seconds
+            assert some.looked_at < found.looked_at or name == "ep"
+
+
+def test_the_best_of_pinned_searches_is_the_best():
+    """What one search looks at is what one for each tp looks at together."""
+    setting = Setting(LLAMA, CLUSTER, Plan(), LENGTH)
+    whole = search(setting, 16, 64 * LENGTH)
+    parts = [search(setting, 16, 64 * LENGTH, pins=Pins(tp=tp)) for tp in (1, 2, 4, 8)]
+    assert sum(each.looked_at for each in parts) == whole.looked_at
+    assert min(each.best.seconds for each in parts) == whole.best.seconds
 
 
 def setting_of(setting: Setting, plan: Plan) -> Setting:
@@ -325,6 +384,8 @@ def test_a_plan_that_cannot_be_is_one_line(plan, gpus, words):
         (lambda: search(Setting(LLAMA, CLUSTER, Plan(), LENGTH), 1, 7), "whole number of sequences"),
         (lambda: search(Setting(LLAMA, Cluster(H100), Plan(), LENGTH), 64, LENGTH * 64), "--network-busbw"),
         (lambda: search(Setting(LLAMA, CLUSTER, Plan(), LENGTH), 7, LENGTH), "No plan of 7 GPUs"),
+        (lambda: search(Setting(LLAMA, CLUSTER, Plan(), LENGTH), 8, LENGTH * 8, pins=Pins(tp=3)), "with tp 3 divides"),
+        (lambda: search(Setting(LLAMA, CLUSTER, Plan(), LENGTH), 8, LENGTH * 8, pins=Pins(zero=4)), "no stage 4"),
         (lambda: Recipe(optimizer="lion"), "Unknown optimizer"),
         (lambda: Recipe(lora=-1), "LoRA rank"),
         (lambda: Recipe(gradients="bf17"), "Unknown dtype"),

@@ -55,7 +55,7 @@ def collective(
     network_busbw
         Bus bandwidth between nodes of one rank, as 40GB/s.
     step_time
-        Compute time of a step, of which the collective is a share.
+        Time of a step, of which the collective is a share: with it in the step, and added to it.
     json
         One JSON object instead of text.
     """

@@ -25,7 +25,7 @@ from roofline.cli.training_options import (
 from roofline.errors import BadValue
 from roofline.model import Model
 from roofline.training import utilisation
-from roofline.training.conventions import Subject
+from roofline.training.conventions import NO_HEADS, Subject
 
 _SIZE = "Size without a model"
 _RATE = "What was measured"
@@ -87,11 +87,11 @@ def mfu(
     tokens_per_second_per_gpu
         Tokens a second of one GPU.
     step_time
-        Time of one optimizer step, as 3.64s, with --global-batch.
+        Measured time of one whole optimizer step, as 3.64s, with --global-batch.
     global_batch
         Tokens of one optimizer step, as 4M.
     padding
-        Share of the tokens that is padding, as 0.05.
+        Share of the tokens that is padding, as 0.05 or 5%.
     sequence
         Tokens of a sequence; 8k is 8192. Without it attention is unknown.
     recompute
@@ -143,9 +143,7 @@ def _subject(
         raise BadValue("Attention needs --layers, --heads and --head-dim, all three of them.")
     width = given[0] * given[1] * given[2] if given else None
     assert params is not None
-    return Subject(
-        params, params, width=width, unknown="" if given else "give --layers, --heads and --head-dim, or a MODEL"
-    )
+    return Subject(params, params, width=width, unknown="" if given else NO_HEADS)
 
 
 def _peak(device: str | None, peak: float | None, rate: str, sparse: bool) -> utilisation.Peak:
@@ -178,6 +176,6 @@ def _run(
     if tokens_per_second is not None:
         return utilisation.Run(tokens_per_second, gpus, padding)
     if per_gpu is not None:
-        return utilisation.Run(per_gpu * gpus, gpus, padding, per_gpu=True)
+        return utilisation.Run(per_gpu * gpus, gpus, padding, utilisation.PER_GPU)
     assert seconds is not None and batch is not None
     return utilisation.Run.of_step(seconds, batch, gpus, padding)

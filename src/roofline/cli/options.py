@@ -52,15 +52,32 @@ def _float(name: str, text: str) -> float:
 _LEAST_SHARE = 0.01
 
 
+def share(name: str, text: str) -> float:
+    """A share of 1, as `0.05` or `5%`; raises BadValue that names the option."""
+    try:
+        value = _part(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= 1:
+        raise BadValue(f"{name}: {shown(text)} is no share. Write a number from 0 to 1, as 0.05, or 5%.")
+    return value
+
+
+def _part(text: str) -> float:
+    """A number, or so many hundredths where it ends in a percent sign; raises ValueError."""
+    number = text.strip()
+    return float(number[:-1]) / 100 if number.endswith("%") else float(number)
+
+
 def efficiency(text: str | None) -> tuple[float, float] | None:
     """`BANDWIDTH/COMPUTE` of --efficiency as two shares; raises BadValue."""
     if text is None:
         return None
     try:
-        bandwidth, compute = (float(each) for each in text.split("/"))
+        bandwidth, compute = (_part(each) for each in text.split("/"))
     except ValueError:
         raise BadValue(
-            f"--efficiency: {shown(text)} is not BANDWIDTH/COMPUTE. Write two shares, as 0.80/0.75."
+            f"--efficiency: {shown(text)} is not BANDWIDTH/COMPUTE. Write two shares, as 0.80/0.75 or 80%/75%."
         ) from None
     if not all(_LEAST_SHARE <= share <= 1 for share in (bandwidth, compute)):
         raise BadValue(

@@ -22,6 +22,7 @@ from roofline.cli.training_options import (
     recipe_of,
 )
 from roofline.errors import BadValue, ShardError
+from roofline.show.progress import busy
 from roofline.training import search as searching
 from roofline.training.answer import Answer
 from roofline.training.plan import Cluster, Plan
@@ -42,17 +43,17 @@ def train(
     global_batch: Batch,
     sequence: Length,
     dp: Annotated[Gpus | None, Parameter(group=_PLAN)] = None,
-    tp: Annotated[Ranks, Parameter(group=_PLAN)] = 1,
-    pp: Annotated[Gpus, Parameter(group=_PLAN)] = 1,
-    ep: Annotated[Gpus, Parameter(group=_PLAN)] = 1,
-    cp: Annotated[Gpus, Parameter(group=_PLAN)] = 1,
-    zero: Annotated[Stage, Parameter(group=_PLAN)] = 0,
+    tp: Annotated[Ranks | None, Parameter(group=_PLAN)] = None,
+    pp: Annotated[Gpus | None, Parameter(group=_PLAN)] = None,
+    ep: Annotated[Gpus | None, Parameter(group=_PLAN)] = None,
+    cp: Annotated[Gpus | None, Parameter(group=_PLAN)] = None,
+    zero: Annotated[Stage | None, Parameter(group=_PLAN)] = None,
     shard_group: Annotated[Gpus | None, Parameter(group=_PLAN)] = None,
     micro_batch: Annotated[Some | None, Parameter(group=_PLAN)] = None,
     accumulate: Annotated[Some | None, Parameter(group=_PLAN)] = None,
     sequence_parallel: Annotated[bool, Parameter(group=_PLAN, negative=())] = False,
     schedule: Annotated[Literal["1f1b", "zero-bubble"], Parameter(group=_PLAN)] = "1f1b",
-    chunks: Annotated[Some, Parameter(group=_PLAN)] = 1,
+    chunks: Annotated[Some | None, Parameter(group=_PLAN)] = None,
     search: Annotated[bool, Parameter(group=_PLAN, negative=())] = False,
     busbw: Annotated[Busbw | None, Parameter(group=_CLUSTER)] = None,
     network_busbw: Annotated[Busbw | None, Parameter(group=_CLUSTER)] = None,
@@ -61,6 +62,7 @@ def train(
     efficiency: Annotated[str | None, Parameter(group=_CLUSTER, allow_leading_hyphen=True, negative=())] = None,
     reserve: Annotated[Share, Parameter(group=_CLUSTER)] = 0.0,
     step_time: Seconds | None = None,
+    compute_time: Seconds | None = None,
     budget: Batch | None = None,
     rate: Annotated[str, Parameter(group=_RECIPE)] = "bf16",
     recompute: Annotated[Recomputed | None, Parameter(group=_RECIPE)] = None,
@@ -91,15 +93,15 @@ def train(
     dp
         Data-parallel ranks; what the others leave of --gpus.
     tp
-        Tensor-parallel ranks.
+        Tensor-parallel ranks; 1.
     pp
-        Pipeline stages.
+        Pipeline stages; 1.
     ep
-        Expert-parallel ranks, inside dp x cp.
+        Expert-parallel ranks, inside dp x cp; 1.
     cp
-        Context-parallel ranks, which split each sequence.
+        Context-parallel ranks, which split each sequence; 1.
     zero
-        ZeRO stage: 0 (DDP), 1, 2, or 3 (FSDP).
+        ZeRO stage: 0 (DDP, the default), 1, 2, or 3 (FSDP).
     shard_group
         Ranks that share one copy (HSDP); all data-parallel ranks.
     micro_batch
@@ -107,13 +109,14 @@ def train(
     accumulate
         Micro-batches a step; what --micro-batch leaves.
     sequence_parallel
-        Split norms and the residual stream over the tensor ranks.
+        Split norms and the residual stream over the tensor ranks; a search always does.
     schedule
         Of the pipeline: 1f1b, or zero-bubble.
     chunks
-        Chunks of layers a pipeline stage has (interleaved).
+        Chunks of layers a pipeline stage has (interleaved); 1.
     search
-        Look at every plan, and show the best and what saves memory.
+        Look at every plan with the ranks, stages and recomputation that are given, and show the best and what saves
+        memory.
     busbw
         Measured bus bandwidth inside a node, as 400GB/s or a log of nccl-tests, in place of the device's link.
     network_busbw
@@ -121,19 +124,21 @@ def train(
     per_node
         Devices on one scale-up link; as the device's file says.
     overlap
-        Share of the traffic that can overlap with compute, and does.
+        Share of the traffic that can overlap with compute, and does, as 0.9 or 90%.
     efficiency
         BANDWIDTH/COMPUTE, as 0.80/0.50: times at these shares of bandwidth and peak.
     reserve
-        Share of the memory that fragmentation and libraries take.
+        Share of the memory that fragmentation and libraries take, as 5%.
     step_time
-        Measured time of one optimizer step without the traffic in question, as 3.64s.
+        Measured time of one whole optimizer step, as 3.64s: its MFU, and how far it is from its bound.
+    compute_time
+        Measured time of one optimizer step without its traffic, as 3.64s: the traffic is added to it.
     budget
         Tokens of the whole run, as 15T.
     rate
         Rate that GEMMs and attention run at.
     recompute
-        none, selective, full, or a share of the forward pass, as 0.75.
+        none, selective, full, or a share of the forward pass, as 0.75; none.
     gradients
         Format of the gradients, as bf16 or fp32.
     optimizer
@@ -165,15 +170,23 @@ def train(
         fused=not unfused,
         flash=not stored_scores,
     )
-    data = gpus if search else _data(gpus, dp, tp * pp * cp)
+    if search and (step_time is not None or compute_time is not None):
+        given = "--step-time" if step_time is not None else "--compute-time"
+        raise BadValue(f"{given} was measured of one plan, and --search looks at many. Leave one of them.")
+    pins = searching.Pins(dp, tp, pp, cp, ep, zero, micro_batch, accumulate, chunks, recompute)
+    tp, pp, cp, ep, zero, chunks = tp or 1, pp or 1, cp or 1, ep or 1, zero or 0, chunks or 1
+    data = _data(gpus, dp, tp * pp * cp, search)
     asked, global_batch = global_batch, _whole(global_batch, sequence, data * (micro_batch or 1) * (accumulate or 1))
     taken = () if asked == global_batch else (_taken(asked, global_batch, sequence, data),)
     micro, times = (1, 1) if search else _batches(global_batch // sequence, data, pp, micro_batch, accumulate)
     plan = Plan(data, tp, pp, cp, ep, zero, micro, times, sequence_parallel, schedule, chunks, shard_group or 0)
     setting = Setting(load_model(model), cluster, plan, sequence, recipe, overlap, shares(efficiency), reserve, dropout)
     if search:
-        return _searched(setting, gpus, global_batch, budget, json)
-    answer = Answer(trained(setting, gpus, global_batch), gpus, step_time, budget, taken)
+        with busy("Looking at plans"):
+            found = searching.search(setting, gpus, global_batch, pins=pins)
+        best = None if found.best is None else searching.alone(setting, found.best)
+        return _found(found, None if best is None else Answer(best, gpus, None, budget, taken), json)
+    answer = Answer(trained(setting, gpus, global_batch), gpus, step_time, budget, taken, compute_time)
     return _shown(answer, json)
 
 
@@ -192,10 +205,8 @@ def _shown(answer: Answer, json: bool) -> int:
     return 3 if fits == 0 else 0
 
 
-def _searched(setting: Setting, gpus: int, global_batch: int, budget: int | None, json: bool) -> int:
+def _found(found: searching.Found, answer: Answer | None, json: bool) -> int:
     """The best plan, and those that save memory."""
-    found = searching.search(setting, gpus, global_batch)
-    answer = None if found.best is None else Answer(searching.alone(setting, found.best), gpus, None, budget)
     if json:
         from roofline.show.training_record import search_record
 
@@ -208,10 +219,12 @@ def _searched(setting: Setting, gpus: int, global_batch: int, budget: int | None
     return 3 if answer is None else 0
 
 
-def _data(gpus: int, dp: int | None, others: int) -> int:
-    """Data-parallel ranks: as given, or what the others leave."""
+def _data(gpus: int, dp: int | None, others: int, search: bool = False) -> int:
+    """Data-parallel ranks: as given, or what the others leave; the most that a search can have."""
     if dp is not None:
         return dp
+    if gpus % others and search:
+        return gpus  # the search says why nothing divides
     if gpus % others:
         raise ShardError(
             f"tp x pp x cp = {others} do not divide the {gpus:,} GPUs. Make their product a divisor of {gpus:,}."

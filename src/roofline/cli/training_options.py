@@ -8,8 +8,8 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from roofline import units
-from roofline.cli.options import option
-from roofline.errors import BadValue, shown
+from roofline.cli.options import option, share
+from roofline.errors import BadValue
 from roofline.files import exists, printable
 from roofline.shard import MOST_RANKS
 from roofline.training.recipe import Recipe, Recompute
@@ -22,14 +22,9 @@ def _count(least: int, most: int) -> Parameter:
     return option(lambda name, text: size(name, units.count(text), least, most))
 
 
-def _share(name: str, text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 <= value <= 1:
-        raise BadValue(f"{name}: {shown(text)} is no share. Write a number from 0 to 1, as 0.05.")
-    return value
+def _recomputed(name: str, text: str) -> str:
+    """The word of a recomputation; 75% is 0.75."""
+    return Recompute.named(f"{share(name, text):g}" if text.endswith("%") else text).word
 
 
 def _bytes(text: str) -> float:
@@ -53,7 +48,7 @@ def _busbw(text: str) -> float:
 
 Amount = Annotated[float, option(lambda _, text: units.amount(text))]
 Seconds = Annotated[float, option(lambda _, text: units.seconds(text))]
-Share = Annotated[float, option(_share)]
+Share = Annotated[float, option(share)]
 Peak = Annotated[float, option(lambda _, text: units.quantity(text, "FLOP/s"))]
 Bandwidth = Annotated[float, option(lambda _, text: units.quantity(text, "B/s"))]
 Busbw = Annotated[float, option(lambda _, text: _busbw(text))]
@@ -65,7 +60,7 @@ Layers = Annotated[int, _count(1, MOST_RANKS * 4)]
 Some = Annotated[int, _count(1, 1 << 40)]
 Stage = Annotated[int, _count(0, 1 << 40)]
 Length = Annotated[int, option(lambda name, text: size(name, units.length(text), 1))]
-Recomputed = Annotated[str, option(lambda _, text: Recompute.named(text).word)]
+Recomputed = Annotated[str, option(_recomputed)]
 
 
 def recipe_of(

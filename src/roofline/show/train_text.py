@@ -37,6 +37,7 @@ def train_text(answer: Answer) -> RenderableType:
     """The step's times, stages, traffic, memory, knobs and assumptions."""
     return Group(
         text(_title(answer), "bold"),
+        *(text(f"Note: {each}.", "yellow") for each in answer.warnings),
         text(),
         text(_verdict(answer)),
         text(),
@@ -84,32 +85,55 @@ def _verdict(answer: Answer) -> str:
     by = max(spent, key=lambda each: spent[each])
     share = spent[by] / (sum(spent.values()) + bubble)
     waits = f"; the pipeline waits {percent(_f(step.bubble_share))} of it" if bubble else ""
-    exposed = percent(answer.share_of_step)
-    return f"{VERDICTS[by]}: {percent(share)} of the step{waits}; {exposed} is exposed communication."
+    said = f"{VERDICTS[by]}: {percent(share)} of the step{waits}"
+    if answer.measured is not None or answer.share_of_step is None:
+        return f"{said}, at its bound."
+    return f"{said}; {percent(answer.share_of_step)} is exposed communication."
 
 
 def _times(answer: Answer) -> RenderableType:
     step = answer.step
     rows: list[tuple[str, float, str]] = [
+        (answer.basis, answer.seconds, _meant(answer)),
+        ("no overlap", _f(step.no_overlap_seconds), _ONE_BY_ONE),
         ("bound", _f(step.bound_seconds), "kernels one after another, other traffic beside"),
         ("floor", _f(step.floor_seconds), "perfect overlap, no bubble"),
-        ("no overlap", _f(step.no_overlap_seconds), "all traffic after the compute"),
     ]
-    if answer.measured is not None:
-        rows.insert(0, ("measured", answer.seconds, "as given, with the traffic added"))
-    elif answer.setting.efficiency is not None or answer.setting.overlap:
-        rows.insert(0, ("derated", answer.seconds, "at the efficiency and overlap asked for"))
+    if answer.basis == "no overlap":
+        del rows[1]
     lines = [
         (name, f"{si(seconds, 's')}  {significant(answer.tokens / seconds, 4)} tokens/s", meaning)
         for name, seconds, meaning in rows
     ]
     used = {each.convention.name: each for each in answer.utilisation.conventions}
     shares = [f"{name} {percent(_f(used[name].value), 3)}" for name in _SHOWN if isinstance(used[name].value, float)]
-    lines.append(("MFU, HFU", percent(_f(used["6n"].value), 3), f"of the time on top: {', '.join(shares)}"))
+    of = f"{_timed(answer)}: {', '.join(shares)}"
+    lines.append(("MFU, HFU", percent(_f(used["6n"].value), 3), f"of the step of {of}"))
     if answer.days is not None:
         hours = f"{significant(_f(answer.gpu_hours), 4)} GPU-hours for {_f(answer.budget):,.0f} tokens"
-        lines.append(("run", f"{significant(answer.days, 4)} days", hours))
+        lines.append(("run", f"{significant(answer.days, 4)} days", f"of steps of {_timed(answer)}: {hours}"))
     return lines_of(lines)
+
+
+_ONE_BY_ONE = "all traffic after the compute"
+
+
+def _timed(answer: Answer) -> str:
+    """The time that MFU, days and knobs rest on, by name."""
+    return f"{si(answer.seconds, 's')} ({answer.basis})"
+
+
+def _meant(answer: Answer) -> str:
+    """What the step's time stands for."""
+    setting, given = answer.setting, answer.computed or 0.0
+    meanings = {
+        "measured": f"as given: {significant(answer.seconds / _f(answer.step.bound_seconds))} times the bound",
+        "measured compute": f"{si(given, 's')} as given, with the traffic added",
+        "derated": f"at the efficiency asked for, {percent(_f(setting.overlap))} of the traffic hidden",
+        "some overlap": f"{percent(_f(setting.overlap))} of the traffic hidden",
+        "no overlap": _ONE_BY_ONE,
+    }
+    return meanings[answer.basis]
 
 
 def _stages(answer: Answer) -> RenderableType:
@@ -161,10 +185,19 @@ def _traffic(answer: Answer) -> list[RenderableType]:
                 "unknown" if waits is None else si(waits, "s"),
             ]
         )
-    said = (
-        f"Communication: {si(answer.exposed_seconds, 's')} exposed, {percent(answer.share, 4)} of the rest of the step"
+    return [table(heads, rows), text(), text(_communication(answer)), text()]
+
+
+def _communication(answer: Answer) -> str:
+    """How long the step waits for what is sent; of a measured step what the bandwidths leave it to hide."""
+    taken, share, of_step = si(answer.exposed_seconds, "s"), answer.share, answer.share_of_step
+    if share is None or of_step is None:
+        return f"Communication: {taken} at these bandwidths, more than the step has: some of it is hidden."
+    if answer.measured is not None:
+        return f"Communication: {taken} at these bandwidths, {percent(of_step, 4)} of the step where nothing hides it."
+    return (
+        f"Communication: {taken} exposed, {percent(share, 4)} of the rest of the step, {percent(of_step, 4)} of it all."
     )
-    return [table(heads, rows), text(), text(f"{said}, {percent(answer.share_of_step, 4)} of the whole."), text()]
 
 
 def _memory(held: Footprint) -> list[RenderableType]:
@@ -188,8 +221,16 @@ def _knobs(answer: Answer) -> list[RenderableType]:
     found = [each for each in answer.knobs if abs(each.saves) > 1 / 2000]
     if not found:
         return []
-    rows = [[each.change, si(each.seconds, "s"), percent(each.saves, 3)] for each in found]
-    return [table([("what would change it", "left"), ("step", "right"), ("saves a token", "right")], rows)]
+    rows = [[each.change, si(each.seconds, "s"), _changed(each.saves)] for each in found]
+    modelled = answer.measured is None and answer.computed is None
+    of = _timed(answer) if modelled else f"{si(_f(answer.step.seconds), 's')} that is modelled, not measured"
+    head = text(f"What would change the step of {of}:")
+    return [head, text(), table([("change", "left"), ("step", "right"), ("time per token", "right")], rows)]
+
+
+def _changed(saves: float) -> str:
+    """What a change does to the time of a token."""
+    return f"{'-' if saves > 0 else '+'}{percent(abs(saves), 3)}"
 
 
 def search_text(found: Found, answer: Answer | None) -> RenderableType:

@@ -179,12 +179,14 @@ def _train(answer: Answer) -> TrainRecord:
         recipe=_recipe(answer.setting.recipe),
         time=StepTimes(
             seconds=answer.seconds,
+            basis=answer.basis,
             bound_seconds=_f(step.bound_seconds),
             floor_seconds=_f(step.floor_seconds),
             no_overlap_seconds=_f(step.no_overlap_seconds),
             compute_seconds=_f(step.compute_seconds),
             expected_seconds=None,
             measured_seconds=answer.measured,
+            measured_compute_seconds=answer.computed,
             bubble_share=_f(step.bubble_share),
         ),
         tokens_per_second=answer.tokens_per_second,
@@ -195,6 +197,7 @@ def _train(answer: Answer) -> TrainRecord:
         memory=_memory(step.footprint),
         budget=budget,
         sensitivity=[KnobRecord(*each) for each in answer.knobs],
+        warnings=list(answer.warnings),
         assumptions=list(answer.assumptions),
     )
 
@@ -244,7 +247,7 @@ def link_of(flow: Flow) -> Literal["scale-up", "network", "both", "none"]:
 
 
 def _flow(flow: Flow, answer: Answer) -> FlowRecord:
-    rest = answer.seconds - answer.exposed_seconds
+    rest = answer.rest_seconds
     exposed = None
     if flow.seconds is not None:
         exposed = _f(flow.seconds * (1 - answer.setting.overlap) if flow.overlaps else flow.seconds)
@@ -258,7 +261,7 @@ def _flow(flow: Flow, answer: Answer) -> FlowRecord:
         bytes_per_rank=_f(flow.sent),
         seconds=None if flow.seconds is None else _f(flow.seconds),
         exposed_seconds=exposed,
-        share=None if exposed is None else exposed / rest,
+        share=None if exposed is None or rest is None else exposed / rest,
     )
 
 

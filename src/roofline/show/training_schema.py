@@ -59,7 +59,7 @@ class LevelRecord(msgspec.Struct):
 
 
 class ShareRecord(msgspec.Struct):
-    """Beside a step: share of its compute time, and of the step that it makes longer."""
+    """Beside a step: share of its time, and of the longer step where that time is without the collective."""
 
     step_seconds: float
     share: float
@@ -122,15 +122,21 @@ class RecipeRecord(msgspec.Struct):
 
 
 class StepTimes(msgspec.Struct):
-    """Times of one optimizer step [s]; `expected_seconds` is null until there is a calibration."""
+    """Times of one optimizer step [s]; `seconds`, of the kind that `basis` names, is what MFU and days rest on.
+
+    `measured_seconds` is the whole step as given, `measured_compute_seconds` one without its traffic;
+    `expected_seconds` is null until there is a calibration.
+    """
 
     seconds: float
+    basis: Literal["measured", "measured compute", "derated", "some overlap", "no overlap"]
     bound_seconds: float
     floor_seconds: float
     no_overlap_seconds: float
     compute_seconds: float
     expected_seconds: float | None
     measured_seconds: float | None
+    measured_compute_seconds: float | None
     bubble_share: float
 
 
@@ -150,13 +156,16 @@ class FlowRecord(msgspec.Struct):
 
 
 class CommunicationRecord(msgspec.Struct):
-    """All traffic of a step; shares are of the rest of the step, and of the step with it."""
+    """All traffic of a step; shares are of the rest of the step, and of the step with it.
+
+    Both are null where a measured step is shorter than its traffic, of which it hides some.
+    """
 
     bytes_per_rank: float
     seconds: float
     exposed_seconds: float
-    share: float
-    share_of_step: float
+    share: float | None
+    share_of_step: float | None
     kinds: list[FlowRecord]
 
 
@@ -228,6 +237,7 @@ class TrainRecord(msgspec.Struct):
     memory: TrainingMemory
     budget: BudgetRecord | None
     sensitivity: list[KnobRecord]
+    warnings: list[str]
     assumptions: list[str]
 
 

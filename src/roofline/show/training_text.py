@@ -11,7 +11,7 @@ from rich.table import Table
 from roofline.show.terminal import bullets, table, text
 from roofline.training.conventions import Utilisation
 from roofline.training.utilisation import Mfu
-from roofline.training.wire import Collective
+from roofline.training.wire import SWITCH, Collective
 from roofline.units import GIGA, percent, si, significant
 
 _HIGH = 1.0
@@ -80,15 +80,15 @@ def collective_text(answer: Collective, step_seconds: float | None = None) -> Re
         ("time", si(answer.seconds, "s"), _latency(answer)),
         ("algbw", si(answer.algbw, "B/s"), "size over time"),
         ("busbw", si(answer.busbw, "B/s"), "what a ring's rank sends, over time"),
-        ("least bytes", si(answer.least_bytes, "B"), "a rank sends, without the network's help"),
+        ("least bytes", si(answer.least_bytes, "B"), _least_of(answer)),
         ("bound", "unknown" if answer.bound_seconds is None else si(answer.bound_seconds, "s"), _bounded(answer)),
     ]
     if moved.received != moved.sent:
         lines.insert(1, ("received", si(moved.received, "B"), ""))
     if step_seconds is not None:
         share = answer.seconds / step_seconds
-        lines.append(("share", percent(share, 4), f"of a step of {si(step_seconds, 's')} without overlap"))
-        lines.append(("", percent(share / (1 + share), 4), "of the step that is longer by it"))
+        lines.append(("share", percent(share, 4), f"of a step of {si(step_seconds, 's')} that has it, not overlapped"))
+        lines.append(("", percent(share / (1 + share), 4), f"of a step that takes {si(step_seconds, 's')} without it"))
     blocks: list[RenderableType] = [text(_collective_title(answer), "bold"), text(), lines_of(lines)]
     if answer.levels:
         heads = [("level", "left"), ("ranks", "right"), ("sent by a rank", "right"), ("time", "right")]
@@ -102,12 +102,20 @@ def _collective_title(answer: Collective) -> str:
     return f"{answer.kind} of {si(answer.size, 'B')} over {answer.ranks:,} ranks{how}"
 
 
+def _least_of(answer: Collective) -> str:
+    how = "where a switch reduces and copies" if answer.algorithm == SWITCH else "without the network's help"
+    return f"a rank sends or receives, {how}"
+
+
 def _latency(answer: Collective) -> str:
     return f"{si(answer.latency_seconds, 's')} of it latency" if answer.latency_seconds else ""
 
 
 def _bounded(answer: Collective) -> str:
-    return "no bandwidth of a link is given" if answer.bound_seconds is None else "these bytes over the bandwidth"
+    if answer.bound_seconds is None:
+        return "no bandwidth of a link is given"
+    sort = "any algorithm of a switch" if answer.algorithm == SWITCH else "any algorithm of the ranks alone"
+    return f"of {sort}"
 
 
 def lines_of(lines: Sequence[tuple[str, str, str]]) -> RenderableType:

@@ -14,6 +14,7 @@ from roofline.errors import BadValue, RooflineError, UnknownName
 from roofline.model import Model
 from roofline.num import Num
 from roofline.pairs import attended
+from roofline.parts.ends import Bulk
 from roofline.shard import Shard
 from roofline.training.recipe import Recipe, Recompute
 from roofline.training.step import FORWARD, Row, flops, micro_batch, rows
@@ -43,6 +44,10 @@ class Subject:
     unmasked: Num | None = None
     executed: Num | None = None
     unknown: str = ""
+
+
+# Of parameters without a shape, as 7B, or a Subject of N alone.
+NO_HEADS = "give --params with --layers, --heads and --head-dim, or a MODEL with layers"
 
 
 class Lacking(RooflineError):
@@ -113,7 +118,7 @@ def _6n_total(subject: Subject) -> Num:
 )
 def _6n_no_embedding(subject: Subject) -> Num:
     if subject.tables is None:
-        raise Lacking("the size of the embedding is not known: give a MODEL")
+        raise Lacking("the size of the embedding is not known: give a MODEL with layers")
     return _passes(subject) * (subject.parameters - subject.tables)
 
 
@@ -159,7 +164,7 @@ def _exact_unmasked(subject: Subject) -> Num:
 
 def _of_ledger(subject: Subject, counted: Num | None) -> Num:
     if counted is None:
-        raise Lacking("the ledger needs a MODEL and its sequences' length (--sequence)")
+        raise Lacking("the ledger needs a MODEL with layers and its sequences' length (--sequence)")
     return counted
 
 
@@ -245,9 +250,10 @@ def subject_of(
     counts = model.parameters()
     probe = rows(model, Workload.prefill(1, 2, 0, "all"), Recipe(recipe.precision), Shard())
     width = _width(probe, recipe.precision.compute)
-    tables = _tables(model)
+    sized = any(isinstance(part, Bulk) for _, part in model.repeats)
+    tables = None if sized else _tables(model)
     needed = unmasked = executed = None
-    if sequence is not None:
+    if sequence is not None and not sized:
         needed, unmasked, executed = (_per_token(model, sequence, each) for each in _countings(recipe, recompute))
     return Subject(
         parameters=counts.active,
@@ -261,7 +267,7 @@ def subject_of(
         needed=needed,
         unmasked=unmasked,
         executed=executed,
-        unknown="" if width else f"{model.name} has no attention that is counted",
+        unknown="" if width else NO_HEADS if sized else f"{model.name} has no attention that is counted",
     )
 
 

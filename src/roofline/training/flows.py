@@ -171,7 +171,8 @@ def _gather(size: Num, ranks: Num) -> tuple[Work, Num]:
 def _dispatch(model: Model, plan: Plan, cluster: Cluster, recipe: Recipe, length: int) -> list[Flow]:
     """Tokens to the ranks of their experts and back, forward and backward: four all-to-alls a layer and micro-batch.
 
-    Of an even choice each rank keeps 1/ep. Source: Lepikhin et al. 2021 (GShard), section 3.
+    Of an even choice each rank keeps 1/ep. With sequence parallelism each tensor rank has 1/tp of the tokens, and sends
+    those alone; without it each has all of them. Source: Lepikhin et al. 2021 (GShard), section 3.
     """
     run = Pass(Workload.prefill(plan.micro_batch, length, 0, "all"), recipe.precision, plan.shard)
     size: Num = 0
@@ -183,7 +184,8 @@ def _dispatch(model: Model, plan: Plan, cluster: Cluster, recipe: Recipe, length
                 there = first["tokens"] * first["top_k"] * first["k"]
                 back = last["tokens"] * last["top_k"] * last["n"]
                 size = size + len(block.layers) * (there + back)
-    moved = exact_div(dtype(recipe.precision.activations).of(size), plan.pp * plan.cp)
+    split = plan.tp if plan.sequence_parallel else 1
+    moved = exact_div(dtype(recipe.precision.activations).of(size), plan.pp * plan.cp * split)
     work = collectives.all_to_all(moved, plan.ep)
     times = plan.accumulate * (2 + recipe.recompute.layers)
     inside = cluster.inside(plan.tp * plan.ep)

@@ -16,6 +16,7 @@ from roofline.shard import Shard
 from roofline.workload import Precision, Workload
 
 NEAR, FAR = "scale-up", "network"
+STAGES = (0, 1, 2, 3)  # of ZeRO
 SCHEDULES = {
     "1f1b": "one forward, one backward (Narayanan et al. 2019, 2021); interleaved with more than one chunk a stage",
     "zero-bubble": "ZB-H2: gradients of weights fill the gaps (Qi et al. 2023)",
@@ -145,8 +146,13 @@ def _no_numbers(plan: Plan) -> Iterator[Exception]:
         value = getattr(plan, name)
         if value.__class__ is not int or value < 1:
             yield BadValue(f"{name} is {shown(value)}. Possible: a whole number from 1.")
-    if plan.zero.__class__ is not int or plan.zero not in (0, 1, 2, 3):
-        yield BadValue(f"ZeRO has no stage {shown(plan.zero)}. Possible: 0 (DDP), 1, 2, 3 (FSDP).")
+    if plan.zero.__class__ is not int or plan.zero not in STAGES:
+        yield no_stage(plan.zero)
+
+
+def no_stage(zero: object) -> BadValue:
+    """The error for a stage that ZeRO does not have."""
+    return BadValue(f"ZeRO has no stage {shown(zero)}. Possible: 0 (DDP), 1, 2, 3 (FSDP).")
 
 
 def _ranks(plan: Plan, gpus: int) -> Iterator[Exception]:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, fields, replace
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from roofline.errors import BadValue, ShardError
 from roofline.shard import MOST_RANKS, Shard
 from roofline.training.conventions import check_causal
-from roofline.training.plan import NEAR, Plan, check_axes, experts_of
+from roofline.training.plan import NEAR, STAGES, Plan, check_axes, experts_of, no_stage
 from roofline.training.recipe import Recompute
 from roofline.training.train import Setting, Step, step
 from roofline.units import gib, percent, si
@@ -25,6 +25,34 @@ if TYPE_CHECKING:
 RECOMPUTE = ("none", "selective", "full")
 _FIELDS = ("dp", "pp", "cp", "ep", "zero", "micro_batch", "accumulate", "chunks")
 MOST_PLANS = 2_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Pins:
+    """Axes of a search that stay at one value; None: every value that divides."""
+
+    dp: int | None = None
+    tp: int | None = None
+    pp: int | None = None
+    cp: int | None = None
+    ep: int | None = None
+    zero: int | None = None
+    micro_batch: int | None = None
+    accumulate: int | None = None
+    chunks: int | None = None
+    recompute: str | None = None
+
+    def of(self, axis: str, values: Iterable[int]) -> list[int]:
+        """Those of an axis' values that stay."""
+        only = getattr(self, axis)
+        return [each for each in values if only is None or each == only]
+
+    @property
+    def words(self) -> str:
+        """` with tp 8, zero 3`; nothing where nothing is pinned."""
+        given = {each.name: getattr(self, each.name) for each in fields(self)}
+        listed = [f"{name.replace('_', '-')} {value}" for name, value in given.items() if value is not None]
+        return f" with {', '.join(listed)}" if listed else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +95,17 @@ class _Grid:
         return len(self.columns["dp"])
 
 
-def search(setting: Setting, gpus: int, global_batch: int, *, most: int = 16) -> Found:
+def search(setting: Setting, gpus: int, global_batch: int, *, pins: Pins | None = None, most: int = 16) -> Found:
     """Every plan of `gpus` devices for that global batch, on the setting's cluster and recipe.
 
-    Looks at tp, pp, cp, chunks, ZeRO stage, micro-batch and recomputation; at most `most` of the Pareto set are
-    returned. Raises BadValue for a batch that is no whole number of sequences, ShardError where nothing divides.
+    Looks at dp, tp, pp, cp, ep, chunks, ZeRO stage, micro-batch and recomputation, but for those that `pins` hold;
+    the schedule and HSDP groups are those of the setting's plan, tensor ranks split the norms too. At most `most` of
+    the Pareto set are returned. Raises BadValue for a batch that is no whole number of sequences, ShardError where
+    nothing divides.
     """
+    pins = Pins() if pins is None else pins
+    if pins.zero is not None and pins.zero not in STAGES:
+        raise no_stage(pins.zero)
     if setting.length < 1 or global_batch < setting.length or global_batch % setting.length:
         raise BadValue(
             f"A global batch of {global_batch:,} tokens is no whole number of sequences of {setting.length:,} tokens."
@@ -84,31 +117,32 @@ def search(setting: Setting, gpus: int, global_batch: int, *, most: int = 16) ->
         )
     check_causal(setting.model)
     refused: Counter[str] = Counter()
-    grids = list(_grids(setting, gpus, global_batch // setting.length, refused))
-    total = sum(grid.size for grid in grids) * len(RECOMPUTE)
+    grids = list(_grids(setting, gpus, global_batch // setting.length, pins, refused))
+    recomputed = RECOMPUTE if pins.recompute is None else (pins.recompute,)
+    total = sum(grid.size for grid in grids) * len(recomputed)
     if not total:
-        reasons = "; ".join(refused) or "no sequences"
-        raise ShardError(f"No plan of {gpus:,} GPUs divides the model and its batch: {reasons}.")
+        reasons = "; ".join(refused) or f"no tp divides {gpus:,} GPUs"
+        raise ShardError(f"No plan of {gpus:,} GPUs{pins.words} divides the model and its batch: {reasons}.")
     if total > MOST_PLANS:
         raise BadValue(f"{total:,} plans are too many to look at. Possible: {MOST_PLANS:,}; fix some of them.")
     kept: list[tuple[_Grid, str, dict[str, Array]]] = []
     for grid in grids:
-        for name in RECOMPUTE:
+        for name in recomputed:
             kept.append((grid, name, _evaluated(setting, grid, name)))
     return _chosen(kept, setting, total, refused, most)
 
 
-def _grids(setting: Setting, gpus: int, sequences: int, refused: Counter[str]) -> Iterator[_Grid]:
+def _grids(setting: Setting, gpus: int, sequences: int, pins: Pins, refused: Counter[str]) -> Iterator[_Grid]:
     """All plans that divide, one grid for each number of tensor ranks."""
     import numpy as np
 
-    for tp in (each for each in _divisors(gpus) if each <= MOST_RANKS):
+    for tp in (each for each in pins.of("tp", _divisors(gpus)) if each <= MOST_RANKS):
         try:
             check_axes(setting.model, Shard(tp))
         except ShardError:
             refused[f"tp {tp} does not divide heads, widths or vocabulary"] += 1
             continue
-        rows = [each for each in _plans(setting, gpus // tp, sequences)]
+        rows = list(_plans(setting, gpus // tp, sequences, pins))
         if rows:
             columns = np.array(rows, float).T
             yield _Grid(tp, dict(zip(_FIELDS, columns, strict=True)))
@@ -116,21 +150,38 @@ def _grids(setting: Setting, gpus: int, sequences: int, refused: Counter[str]) -
             refused[f"tp {tp} leaves no pp, dp and micro-batch that divide layers and batch"] += 1
 
 
-def _plans(setting: Setting, ranks: int, sequences: int) -> Iterator[tuple[int, ...]]:
+def _plans(setting: Setting, ranks: int, sequences: int, pins: Pins) -> Iterator[tuple[int, ...]]:
     """(dp, pp, cp, ep, zero, micro-batch, accumulate, chunks) of every plan of `ranks` beside the tensor ranks."""
     layers, experts = setting.model.layers, max(experts_of(setting.model), 1)
-    for pp in (each for each in _divisors(ranks) if layers % each == 0):
-        for cp in (each for each in _divisors(ranks // pp) if each == 1 or setting.length % (2 * each) == 0):
-            dp = ranks // pp // cp
-            if sequences % dp:
-                continue
-            spreads = [each for each in _divisors(experts) if dp * cp % each == 0]
-            for micro in _divisors(sequences // dp):
-                times = sequences // dp // micro
-                for chunks in (1, 2, 4) if pp > 1 and times % pp == 0 else (1,):
+    for dp, pp, cp in _splits(setting, ranks, pins):
+        if sequences % dp:
+            continue
+        spreads = pins.of("ep", (each for each in _divisors(experts) if dp * cp % each == 0))
+        stages = pins.of("zero", STAGES if dp * cp > 1 or pins.zero is not None else (0,))
+        for micro in pins.of("micro_batch", _divisors(sequences // dp)):
+            for times in pins.of("accumulate", (sequences // dp // micro,)):
+                for chunks in _chunks(pp, times, pins):
                     if layers % (pp * chunks) == 0:
-                        for ep, zero in product(spreads, (0, 1, 2, 3) if dp * cp > 1 else (0,)):
+                        for ep, zero in product(spreads, stages):
                             yield dp, pp, cp, ep, zero, micro, times, chunks
+
+
+def _splits(setting: Setting, ranks: int, pins: Pins) -> Iterator[tuple[int, int, int]]:
+    """(dp, pp, cp) of `ranks` that divide layers and sequences."""
+    layers, group = setting.model.layers, setting.plan.shard_group
+    for pp in (each for each in pins.of("pp", _divisors(ranks)) if layers % each == 0):
+        for cp in pins.of("cp", _divisors(ranks // pp)):
+            split = cp == 1 or setting.length % (2 * cp) == 0
+            for dp in pins.of("dp", (ranks // pp // cp,)):
+                if split and not (group and dp * cp % group):  # pyright: ignore[reportOperatorIssue]
+                    yield dp, pp, cp
+
+
+def _chunks(pp: int, times: int, pins: Pins) -> list[int]:
+    """Chunks of layers a stage: interleaved ones where there are stages that the micro-batches divide over."""
+    if pp == 1 or times % pp:
+        return pins.of("chunks", (1,))
+    return [1, 2, 4] if pins.chunks is None else [pins.chunks]
 
 
 def _divisors(n: int) -> list[int]:
@@ -142,7 +193,7 @@ def _evaluated(setting: Setting, grid: _Grid, recompute: str) -> dict[str, Array
     """Time, memory and what is exposed of every plan of a grid."""
     import numpy as np
 
-    plan = Plan(tp=grid.tp, sequence_parallel=grid.tp > 1, schedule=setting.plan.schedule, **grid.columns)
+    plan = _of_setting(setting, grid.tp, **grid.columns)
     recipe = replace(setting.recipe, recompute=Recompute.named(recompute))
     found = step(replace(setting, plan=plan, recipe=recipe))
     shape = (grid.size,)
@@ -173,7 +224,7 @@ def _chosen(
         return Found(total, 0, None, (), tuple(refused.items()))
     front = _front(seconds, memory, fits)
     starts = np.cumsum([0] + [grid.size for grid, _, _ in kept])
-    candidates = [_candidate(kept, starts, int(index)) for index in front[:most]]
+    candidates = [_candidate(setting, kept, starts, int(index)) for index in front[:most]]
     told = tuple(replace(each, why=_why(each, candidates[0], setting)) for each in candidates)
     return Found(total, int(fits.sum()), told[0], told, tuple(refused.items()))
 
@@ -189,14 +240,19 @@ def _front(seconds: Array, memory: Array, fits: Any) -> Any:
     return order[better]
 
 
-def _candidate(kept: list[tuple[_Grid, str, dict[str, Array]]], starts: Any, index: int) -> Candidate:
+def _of_setting(setting: Setting, tp: int, **columns: Any) -> Plan:
+    """A plan with what the search leaves as the setting has it."""
+    fixed = setting.plan
+    return Plan(tp=tp, sequence_parallel=tp > 1, schedule=fixed.schedule, shard_group=fixed.shard_group, **columns)
+
+
+def _candidate(setting: Setting, kept: list[tuple[_Grid, str, dict[str, Array]]], starts: Any, index: int) -> Candidate:
     import numpy as np
 
     which = int(np.searchsorted(starts, index, side="right")) - 1
     grid, recompute, values = kept[which]
     at = index - int(starts[which])
-    dp, pp, cp, ep, zero, micro, times, chunks = (int(grid.columns[name][at]) for name in _FIELDS)
-    plan = Plan(dp, grid.tp, pp, cp, ep, zero, micro, times, sequence_parallel=grid.tp > 1, chunks=chunks)
+    plan = _of_setting(setting, grid.tp, **{name: int(grid.columns[name][at]) for name in _FIELDS})
     seconds, memory, exposed, bubble = (float(values[name][at]) for name in ("seconds", "memory", "exposed", "bubble"))
     return Candidate(plan, recompute, seconds, memory, exposed, bubble)
 

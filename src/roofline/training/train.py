@@ -15,6 +15,7 @@ from roofline.model import Model
 from roofline.num import Num, exact_div, maximum, where
 from roofline.training import flows as wires
 from roofline.training.conventions import check_causal, check_frozen
+from roofline.training.experts import over_ranks
 from roofline.training.flows import Flow, flows
 from roofline.training.memory import Footprint, footprint
 from roofline.training.plan import FAR, NEAR, Cluster, Plan, check
@@ -281,8 +282,7 @@ def step(setting: Setting) -> Step:
     found = rows(model, workload, recipe, plan.shard, plan.cp, link)
     if plan.sequence_parallel and plan.tp > 1:
         found = _spread(found, plan.tp)
-    if not (plan.ep.__class__ is int and plan.ep == 1):
-        found = [row._replace(work=_own_experts(row.work, plan.ep)) for row in found]
+    found = over_ranks(found, plan, recipe.precision.activations)
     trained = wires.held(model, plan.shard, recipe)
     mine = exact_div(trained.dense(plan.pp), where(plan.zero > 0, plan.group, 1))
     copies = maximum(exact_div(plan.group, plan.ep), 1)
@@ -302,18 +302,6 @@ def step(setting: Setting) -> Step:
             dropout=setting.dropout,
         ),
     )
-
-
-def _own_experts(work: Work, ep: Num) -> Work:
-    """A grouped GEMM over 1/ep of the experts: as many rows from all the ranks as all experts had from one.
-
-    The experts that one rank's tokens reach, spread over the ranks, are the fewest that the rows of all can reach.
-    """
-    if work.op != "moe":
-        return work
-    roles = ("weights", "routed", "gradients")
-    memory = {role: exact_div(n, ep) if role in roles else n for role, n in work.cost.memory.items()}
-    return Work(work.op, work.dims, Cost(work.cost.flops, memory, work.cost.links, work.cost.steps))
 
 
 def _spread(found: list[Row], tp: int) -> list[Row]:

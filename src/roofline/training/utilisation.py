@@ -16,6 +16,11 @@ from roofline.units import percent, si, significant
 
 PLAUSIBLE = (0.08, 0.8)  # what training runs report of a dense peak
 TOO_LOW = 0.02
+TOKENS, PER_GPU, STEP, MODELLED = "tokens/s", "tokens/s of a GPU", "step", "model"
+_OF_ALL = {  # what may be of one GPU where all are meant, and how that is said
+    TOKENS: ("the tokens/s those", "--tokens-per-second-per-gpu"),
+    STEP: ("the batch that", "--global-batch is that of all"),
+}
 _SPARSE = "-sparse"
 _TRAINED_IN = ("bf", "fp", "tf", "mxfp", "nvfp")  # rates that GEMMs of training run at
 
@@ -44,12 +49,15 @@ class Peak:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What was measured: tokens a second of all `gpus` together, the share of them that is padding."""
+    """What was measured: tokens a second of all `gpus` together, the share of them that is padding.
+
+    `given` says what they follow from, and so what may be mixed up: TOKENS, PER_GPU, STEP, or MODELLED.
+    """
 
     tokens_per_second: float
     gpus: int = 1
     padding: float = 0.0
-    per_gpu: bool = False
+    given: str = TOKENS
 
     def __post_init__(self) -> None:
         if self.gpus.__class__ is not int or self.gpus < 1:
@@ -66,7 +74,7 @@ class Run:
             raise BadValue(f"A step of {shown(seconds)} s is no measurement. Possible: finite and above zero.")
         if not 0 < batch < math.inf:
             raise BadValue(f"A step of {shown(batch)} tokens trains nothing. Possible: a whole number from 1.")
-        return cls(batch / seconds, gpus, padding)
+        return cls(batch / seconds, gpus, padding, STEP)
 
     @property
     def each(self) -> float:
@@ -161,10 +169,11 @@ def _warnings(found: tuple[Utilisation, ...], peak: Peak, run: Run) -> Iterator[
             f"Over 100 %, as what they count was not all run (recomputation, masked scores, unused experts): "
             f"{', '.join(over)}; {headline} is {percent(value, 3)}"
         )
-    if value < TOO_LOW and run.gpus > 1 and not run.per_gpu and PLAUSIBLE[0] <= value * run.gpus <= PLAUSIBLE[1]:
+    if value < TOO_LOW and run.gpus > 1 and run.given in _OF_ALL and PLAUSIBLE[0] <= value * run.gpus <= PLAUSIBLE[1]:
+        what, instead = _OF_ALL[run.given]
         yield (
-            f"{headline} is {percent(value, 2)}: were the tokens/s those of one GPU, it would be "
-            f"{percent(value * run.gpus, 3)} (--tokens-per-second-per-gpu)"
+            f"{headline} is {percent(value, 2)}: were {what} of one GPU, it would be "
+            f"{percent(value * run.gpus, 3)} ({instead})"
         )
     if peak.sparse:
         factor = peak.flops_per_second / peak.device.peak[peak.rate.removesuffix(_SPARSE)] if peak.device else 2.0
@@ -191,7 +200,7 @@ def _plausible(value: float, guesses: Iterator[tuple[float, str]]) -> list[str]:
 
 def _shared(run: Run) -> Iterator[tuple[float, str]]:
     """Tokens of all GPUs given as those of one, and by how much that raises the share."""
-    if run.per_gpu:
+    if run.given == PER_GPU:
         yield run.gpus, f"tokens/s are of all {run.gpus:,} GPUs, not of one"
 
 

@@ -26,6 +26,7 @@ KINDS = {
 }
 _SEND = "send"
 RING, TREE, SWITCH = "ring", "tree", "in-network"
+_LEAST_RANKS = 2
 _ALGORITHMS = {
     RING: (*KINDS, _SEND),
     TREE: ("all-reduce", "broadcast"),
@@ -63,8 +64,9 @@ class Collective:
     """A collective of `ranks` over a buffer of `size` [byte].
 
     `seconds` is measured where it was given, else of the busbw or link given, with `latency_seconds` in it;
-    `bound_seconds` is the least time that any algorithm without the network's help takes on that link (None where
-    no bandwidth is known), `least_bytes` what a rank must send or receive for it.
+    `bound_seconds` is the least time that any algorithm of its sort takes on that link (None where no bandwidth is
+    known), `least_bytes` what a rank must send or receive for it: of those in which ranks alone reduce and copy, or,
+    `in-network`, of those in which a switch does.
     """
 
     kind: str
@@ -113,8 +115,8 @@ def work(kind: str, size: float, ranks: int) -> Work:
 def traffic(kind: str, size: float, ranks: int, algorithm: str = RING) -> Traffic:
     """What one rank sends and receives; raises BadValue for an algorithm that does not do that collective.
 
-    A double binary tree sends a ring's bytes on average in 2 log2 n steps (Sanders et al. 2009). A switch that
-    reduces and multicasts takes each rank's buffer once (Graham et al. 2016, SHARP).
+    One rank alone sends nothing. A double binary tree sends a ring's bytes on average in 2 log2 n steps (Sanders et
+    al. 2009). A switch that reduces and multicasts takes each rank's buffer once (Graham et al. 2016, SHARP).
     """
     ring = work(kind, size, ranks)
     if algorithm not in _ALGORITHMS:
@@ -149,27 +151,37 @@ def collective(
 ) -> Collective:
     """A collective's bytes, time and bandwidths: of a measured time, a busbw, or a device's link.
 
-    Raises UnknownName for a kind, algorithm or link that is not known, ShardError for nodes that do not divide.
+    A busbw is nccl-tests': a time of it is that of a ring's bytes, whatever the algorithm that it was measured of.
+    Raises UnknownName for a kind, algorithm or link that is not known, ShardError for nodes that do not divide,
+    BadValue for less than two ranks.
     """
     if not 0 < size < math.inf:
         raise BadValue(f"A buffer of {shown(size)} bytes is none. Possible: finite and above zero.")
-    if ranks.__class__ is not int or ranks < 1:
-        raise BadValue(f"{shown(ranks)} ranks are none. Possible: a whole number from 1.")
+    if ranks.__class__ is not int or ranks < _LEAST_RANKS:
+        raise BadValue(
+            f"A collective joins two ranks or more; {shown(ranks)} sends nothing. Possible: a whole number from "
+            f"{_LEAST_RANKS}."
+        )
     moved = traffic(kind, size, ranks, algorithm)
     levels: tuple[Level, ...] = ()
     steps = 0.0
     supply = _supply(wires, ranks)
     if wires.per_node is not None and wires.per_node < ranks:
+        if algorithm != RING:
+            raise BadValue(f"A collective over nodes is counted of rings, not {algorithm}. Leave --per-node, or that.")
         levels = _levels(kind, size, ranks, wires)
         moved = Traffic(sum(each.sent for each in levels), sum(each.sent for each in levels), moved.steps)
         taken = sum(each.seconds for each in levels)
         near = sum(each.seconds for each in levels if each.inside)
         bound: float | None = max(near, sum(each.seconds for each in levels) - near)
     else:
-        bound = None if supply is None else traffic(kind, size, ranks).most / supply.bandwidth
+        least = _least(kind, size, ranks, algorithm)
+        # A busbw is a ring's bytes over the time that was measured, not what a link carries.
+        counted, needed = (traffic(kind, size, ranks).most,) * 2 if wires.busbw is not None else (moved.most, least)
+        bound = None if supply is None else needed / supply.bandwidth
         latency = wires.latency if wires.latency is not None else (supply.latency if supply else 0.0)
         steps = moved.steps * latency if wires.busbw is None or wires.latency is not None else 0.0
-        taken = seconds if supply is None else moved.most / supply.bandwidth + steps
+        taken = seconds if supply is None else counted / supply.bandwidth + steps
     if seconds is None and taken is None:
         raise BadValue("A time needs --busbw, --device or --seconds. Give one of them.")
     time = seconds if seconds is not None else taken
@@ -183,10 +195,19 @@ def collective(
         seconds=time,
         latency_seconds=0.0 if seconds is not None else steps,
         bound_seconds=bound,
-        least_bytes=traffic(kind, size, ranks).most,
+        least_bytes=_least(kind, size, ranks, algorithm),
         levels=levels,
         notes=_notes(kind, algorithm, wires, time, bound),
     )
+
+
+def _least(kind: str, size: float, ranks: int, algorithm: str) -> float:
+    """What a rank must send or receive, in the direction that takes more [byte].
+
+    Ranks alone: a ring's bytes, which nothing undercuts. With a switch that reduces and copies each rank still sends
+    what is its own, and receives what it lacks.
+    """
+    return traffic(kind, size, ranks, SWITCH if algorithm == SWITCH else RING).most
 
 
 def _supply(wires: Wires, ranks: int) -> Link | None:
@@ -254,6 +275,10 @@ def _notes(kind: str, algorithm: str, wires: Wires, time: float, bound: float | 
     if wires.per_node is not None:
         notes.append("Levels run one after another; the bound has the node's link and the network overlap")
     if bound is not None and time < bound and not math.isclose(time, bound):
-        how = "as the network reduces" if algorithm == SWITCH else "which a ring cannot do: an in-network reduction?"
+        how = (
+            "which no switch does either" if algorithm == SWITCH else "which a ring cannot do: an in-network reduction?"
+        )
         notes.append(f"The time is {bound / time:.2f} times faster than the bound, {how}")
+    if wires.busbw is not None and algorithm == SWITCH:
+        notes.append("A busbw counts a ring's bytes: that of a switch can be more than its link carries")
     return tuple(notes)
