@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from roofline.diagnosis.result import Communication, Copies, Share
 from roofline.trace import timeline
 from roofline.trace.classify import CATEGORIES, COMPUTE, category
+from roofline.trace.distinct import counted, distinct
 from roofline.trace.events import COPY, KERNEL, NONE, SET, Activities, Trace, listed
 from roofline.trace.link import Links
 
@@ -29,12 +30,11 @@ def categories(trace: Trace, links: Links, rows: Ints) -> Ints:
     gpu = trace.gpu
     names, ops = gpu.name[rows], links.op[rows]
     op_names = np.where(ops == NONE, NONE, trace.ops.name[np.maximum(ops, 0)] if len(trace.ops) else NONE)
-    pairs, which = np.unique(np.stack([names, op_names]), axis=1, return_inverse=True)
+    pairs = distinct(names, op_names)
     numbers = [
-        CATEGORIES.index(category(trace.names[name], trace.names[op] if op != NONE else ""))
-        for name, op in zip(listed(pairs[0]), listed(pairs[1]), strict=True)
+        CATEGORIES.index(category(trace.names[name], trace.names[op] if op != NONE else "")) for name, op in pairs.rows
     ]
-    found = np.array(numbers, np.int64)[which.reshape(-1)]
+    found = np.array(numbers, np.int8)[pairs.which]
     found[gpu.kind[rows] == COPY] = CATEGORIES.index("copy")
     found[gpu.kind[rows] == SET] = CATEGORIES.index("elementwise")
     return found
@@ -44,51 +44,58 @@ def breakdown(gpu: Activities, rows: Ints, kinds: Ints) -> tuple[Share, ...]:
     """Time by category; where several run at once it counts as the first of them in CATEGORIES."""
     import numpy as np
 
-    covered = timeline.union(gpu.start[:0], gpu.start[:0])
-    shares: list[Share] = []
-    for index, name in enumerate(CATEGORIES):
-        mine = rows[kinds == index]
-        spans = timeline.union(gpu.start[mine], gpu.end[mine])
-        wider = timeline.join(covered, spans)
-        shares.append(
-            Share(
-                category=name,
-                calls=len(mine),
-                sum=int(np.sum(gpu.duration[mine])),
-                union=timeline.total(spans),
-                attributed=timeline.total(wider) - timeline.total(covered),
-            )
-        )
-        covered = wider
-    return tuple(shares)
+    calls, sums, unions, own = (np.zeros(len(CATEGORIES), np.int64) for _ in range(4))
+    for part in _portions(gpu, rows):
+        covered = timeline.union(gpu.start[:0], gpu.start[:0])
+        for index in counted(kinds[part]):
+            mine = rows[part][kinds[part] == index]
+            spans = timeline.union(*gpu.spans(mine))
+            wider = timeline.join(covered, spans)
+            calls[index] += len(mine)
+            sums[index] += int(gpu.duration[mine].sum(dtype=np.int64))
+            unions[index] += timeline.total(spans)
+            own[index] += timeline.total(wider) - timeline.total(covered)
+            covered = wider
+    columns = zip(CATEGORIES, *map(listed, (calls, sums, unions, own)), strict=True)
+    return tuple(Share(*each) for each in columns)
+
+
+def _portions(gpu: Activities, rows: Ints) -> Iterator[slice]:
+    """Activities by portions between which nothing ran."""
+    at = 0
+    for upto in timeline.apart(gpu, rows):
+        yield slice(at, upto)
+        at = upto
 
 
 def communication(gpu: Activities, rows: Ints, kinds: Ints) -> Communication:
     """What collectives take, and how much of it computation hides."""
     import numpy as np
 
-    talk = rows[kinds == CATEGORIES.index("communication")]
-    work = rows[np.isin(kinds, [CATEGORIES.index(each) for each in COMPUTE])]
-    talking = timeline.union(gpu.start[talk], gpu.end[talk])
-    working = timeline.union(gpu.start[work], gpu.end[work])
-    overlapped = timeline.total(timeline.intersect(talking, working))
-    union = timeline.total(talking)
-    return Communication(len(talk), union, union - overlapped, overlapped)
+    calls = union = overlapped = 0
+    for part in _portions(gpu, rows):
+        talk = rows[part][kinds[part] == CATEGORIES.index("communication")]
+        work = rows[part][np.isin(kinds[part], [CATEGORIES.index(each) for each in COMPUTE])]
+        talking, working = timeline.union(*gpu.spans(talk)), timeline.union(*gpu.spans(work))
+        calls, union = calls + len(talk), union + timeline.total(talking)
+        overlapped += timeline.total(timeline.intersect(talking, working))
+    return Communication(calls, union, union - overlapped, overlapped)
 
 
 def copies(trace: Trace, rows: Ints) -> tuple[Copies, ...]:
     """Copies by direction and by whether the host's side is pinned, as their names say it."""
+    import numpy as np
+
     gpu = trace.gpu
     mine = rows[gpu.kind[rows] == COPY]
     calls: Counter[tuple[str, bool | None]] = Counter()
     moved: Counter[tuple[str, bool | None]] = Counter()
     time: Counter[tuple[str, bool | None]] = Counter()
-    columns = (listed(gpu.name[mine]), listed(gpu.moved[mine]), listed(gpu.duration[mine]))
-    for name, size, duration in zip(*columns, strict=True):
-        key = _direction(trace.names[name])
-        calls[key] += 1
-        moved[key] += max(size, 0)
-        time[key] += duration
+    for name in counted(gpu.name[mine]):
+        key, alike = _direction(trace.names[name]), mine[gpu.name[mine] == name]
+        calls[key] += len(alike)
+        moved[key] += int(np.maximum(gpu.moved[alike], 0).sum(dtype=np.int64))
+        time[key] += int(gpu.duration[alike].sum(dtype=np.int64))
     return tuple(
         Copies(kind, pinned, calls[kind, pinned], moved[kind, pinned], time[kind, pinned])
         for kind, pinned in sorted(calls, key=lambda key: -time[key])

@@ -22,6 +22,7 @@ from roofline.diagnosis.tail import Tail, tail_of
 from roofline.errors import UnknownName
 from roofline.ops import elementwise
 from roofline.trace.classify import CATEGORIES
+from roofline.trace.distinct import distinct
 from roofline.trace.events import KERNEL, NONE, SET, Trace, listed
 from roofline.trace.link import Links
 
@@ -172,14 +173,14 @@ def costing(trace: Trace, links: Links, rows: Ints, kinds: Ints, device: Device 
 
     gpu = trace.gpu
     book = _Book(trace, device, None if device is None else frozenset(device.peak))
-    which = np.full(len(rows), NONE, np.int64)
-    owner = np.full(len(rows), NONE, np.int64)
+    which = np.full(len(rows), NONE, np.int32)
+    owner = np.full(len(rows), NONE, links.op.dtype)
     kernels = gpu.kind[rows] == KERNEL
     _climb(trace, links, rows, np.flatnonzero(kernels), book, which, owner)
     _leave_containers(links, book, which, owner)
     why = _reasons(trace, links, rows, which)
     duration = gpu.duration[rows]
-    before, upto, whole = np.zeros(len(rows), np.int64), duration.copy(), duration.copy()
+    before, upto, whole = np.zeros(len(rows), np.int64), duration.astype(np.int64), duration.astype(np.int64)
     found = Costing((), which, before, upto, whole, why, owner)
     _once(trace, rows, kinds, book, found)
     _memsets(gpu.moved[rows], np.flatnonzero(gpu.kind[rows] == SET), book, found)
@@ -196,36 +197,22 @@ def _climb(trace: Trace, links: Links, rows: Ints, open_: Ints, book: _Book, whi
         open_ = open_[current[open_] != NONE]
         if not len(open_):
             return
-        op = current[open_]
+        asked = open_[ops.detail[current[open_]] != NONE]  # else it has no shapes, and no cost
+        op = current[asked]
         outer = parent[op]
         inside = outer != NONE
-        table = np.stack(
-            [
-                ops.name[op],
-                ops.detail[op],
-                np.where(inside, ops.name[np.maximum(outer, 0)], NONE),
-                np.where(inside, ops.detail[np.maximum(outer, 0)], NONE),
-                trace.gpu.name[rows[open_]],
-            ]
+        keys, back, _ = distinct(
+            ops.name[op],
+            ops.detail[op],
+            np.where(inside, ops.name[np.maximum(outer, 0)], NONE),
+            np.where(inside, ops.detail[np.maximum(outer, 0)], NONE),
+            trace.gpu.name[rows[asked]],
         )
-        keys, back = _distinct(table)
-        numbers = np.array([book.number(*key) for key in keys], np.int64)[back]
+        numbers = np.array([*(book.number(*key) for key in keys), NONE], np.int64)[back]
         hit = numbers != NONE
-        which[open_[hit]], owner[open_[hit]] = numbers[hit], op[hit]
-        open_ = open_[~hit]
+        which[asked[hit]], owner[asked[hit]] = numbers[hit], op[hit]
+        open_ = open_[which[open_] == NONE]
         current[open_] = parent[current[open_]]
-
-
-def _distinct(table: Ints) -> tuple[list[tuple[int, ...]], Ints]:
-    """The distinct columns of a table, and which one each column is."""
-    import numpy as np
-
-    code = np.zeros(table.shape[1], np.int64)
-    for row in table:
-        _, code = np.unique(code * (int(row.max()) + 2) + row + 1, return_inverse=True)
-    _, first = np.unique(code, return_index=True)
-    columns = table[:, first].T
-    return [tuple(listed(each)) for each in columns], code
 
 
 def _leave_containers(links: Links, book: _Book, which: Ints, owner: Ints) -> None:
@@ -265,7 +252,7 @@ def _reasons(trace: Trace, links: Links, rows: Ints, which: Ints) -> Ints:
     for _ in range(3):
         reach = np.where(reach == NONE, NONE, links.parent[np.maximum(reach, 0)] if len(ops) else NONE)
         any_shape |= shaped[reach]
-    why = np.full(len(rows), FOREIGN, np.int64)
+    why = np.full(len(rows), FOREIGN, np.int8)
     why[~any_shape] = SHAPELESS
     why[op == NONE] = BARE
     why[(op == NONE) & (call == NONE)] = UNLINKED

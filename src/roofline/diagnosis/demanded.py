@@ -9,6 +9,7 @@ from roofline.diagnosis.costing import HELPER, Costing, Piece
 from roofline.diagnosis.numbers import real
 from roofline.diagnosis.result import Demanded, KernelRow, Placed
 from roofline.trace.classify import CATEGORIES, readable
+from roofline.trace.distinct import distinct
 from roofline.trace.events import NONE, Trace, listed
 from roofline.units import NS_PER_S
 
@@ -88,12 +89,11 @@ def kernel_rows(
     gpu = trace.gpu
     if not len(rows):
         return (), ()
-    keys, which = np.unique(np.stack([gpu.name[rows], kinds]), axis=1, return_inverse=True)
-    which = which.reshape(-1)
-    sums = np.zeros(keys.shape[1], np.int64)
+    keys, which, _ = distinct(gpu.name[rows], kinds)
+    sums = np.zeros(len(keys), np.int64)
     np.add.at(sums, which, gpu.duration[rows])
-    calls = np.bincount(which, minlength=keys.shape[1])
-    order = np.lexsort((keys[0], -sums))
+    calls = np.bincount(which, minlength=len(keys))
+    order = np.lexsort((np.array([name for name, _ in keys]), -sums))
     place = np.empty(len(order), np.int64)
     place[order] = np.arange(len(order))
     totals, placed = _demands(gpu.duration[rows], place[which], len(order), costs)
@@ -101,12 +101,12 @@ def kernel_rows(
     operators = _operators(trace, links.op[rows], which)
     found: list[KernelRow] = []
     for row, at in enumerate(listed(order)):
-        name = trace.names[int(keys[0, at])]
+        name = trace.names[keys[at][0]]
         found.append(
             KernelRow(
                 name=name,
                 readable=readable(name),
-                category=CATEGORIES[int(keys[1, at])],
+                category=CATEGORIES[keys[at][1]],
                 operator=operators.get(at, ""),
                 calls=int(calls[at]),
                 sum=int(sums[at]),
@@ -129,13 +129,12 @@ def _demands(
     one = has & (costs.before == 0) & (costs.upto == costs.whole)
     at = np.flatnonzero(one)
     if len(at):
-        keys, first, back, calls = np.unique(
-            np.stack([row[at], costs.which[at]]), axis=1, return_index=True, return_inverse=True, return_counts=True
-        )
-        times = np.zeros(keys.shape[1], np.int64)
-        np.add.at(times, back.reshape(-1), duration[at])
-        for index in range(keys.shape[1]):
-            mine, piece, n, time = int(keys[0, index]), int(keys[1, index]), int(calls[index]), int(times[index])
+        keys, back, first = distinct(row[at], costs.which[at])
+        calls = np.bincount(back, minlength=len(keys))
+        times = np.zeros(len(keys), np.int64)
+        np.add.at(times, back, duration[at])
+        for index, (mine, piece) in enumerate(keys):
+            n, time = int(calls[index]), int(times[index])
             totals[mine].add(costs.pieces[piece], 1.0, costs.amounts(int(at[first[index]])), n, time)
             placed[mine, piece] = (n, time, float(n))
     for each in listed(np.flatnonzero(has & ~one)):
@@ -180,8 +179,10 @@ def _operators(trace: Trace, ops: Ints, which: Ints) -> dict[int, str]:
     known = ops != NONE
     if not known.any():
         return {}
-    pairs, counts = np.unique(np.stack([which[known], trace.ops.name[ops[known]]]), axis=1, return_counts=True)
+    pairs = distinct(which[known], trace.ops.name[ops[known]])
+    counts = np.bincount(pairs.which, minlength=len(pairs.rows))
     found: dict[int, str] = {}
     for at in listed(np.argsort(counts, kind="stable")):  # the most frequent comes last, and stays
-        found[int(pairs[0, at])] = trace.names[int(pairs[1, at])]
+        row, name = pairs.rows[at]
+        found[row] = trace.names[name]
     return found

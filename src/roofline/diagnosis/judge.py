@@ -20,7 +20,8 @@ from roofline.diagnosis.verdict import verdict
 from roofline.errors import UnknownName
 from roofline.recognition import Recognition, recognise
 from roofline.trace import timeline
-from roofline.trace.events import Card, Trace
+from roofline.trace.distinct import counted, places
+from roofline.trace.events import Activities, Card, Trace
 from roofline.trace.link import link
 
 if TYPE_CHECKING:
@@ -38,13 +39,13 @@ def diagnose_trace(trace: Trace, supply: Device | None = None) -> Diagnosis:
     import numpy as np
 
     gpu = trace.gpu
-    devices, counts = np.unique(gpu.device, return_counts=True)
-    device = int(devices[counts.argmax()]) if len(devices) else None
-    rows = np.flatnonzero(gpu.device == device) if device is not None else np.zeros(0, np.int64)
+    devices = counted(gpu.device)
+    device = max(devices, key=lambda each: devices[each], default=None)
+    rows = places(gpu.device, device) if device is not None else np.zeros(0, np.int64)
     links = link(trace)
     kinds = categories(trace, links, rows) if len(rows) else rows
-    window = (int(gpu.start[rows[0]]), int(gpu.end[rows].max())) if len(rows) else (0, 0)
-    busy = timeline.union(gpu.start[rows], gpu.end[rows])
+    busy = timeline.union(*gpu.spans(rows))
+    window = (int(gpu.start[rows[0]]), _last(gpu, rows)) if len(rows) else (0, 0)
     card = _card(trace, device)
     shares = breakdown(gpu, rows, kinds)
     causes, gaps = idle(trace, links, rows, busy, window)
@@ -75,7 +76,7 @@ def diagnose_trace(trace: Trace, supply: Device | None = None) -> Diagnosis:
         communication=communication(gpu, rows, kinds),
         counts=trace.counts,
         bytes=trace.bytes,
-        others={int(each): int(n) for each, n in zip(devices, counts, strict=True) if each != device},
+        others={each: n for each, n in devices.items() if each != device},
         verdict=sentence,
         warnings=trace.warnings,
         supply=supply,
@@ -86,6 +87,11 @@ def diagnose_trace(trace: Trace, supply: Device | None = None) -> Diagnosis:
         limit=limit,
     )
     return replace(found, findings=findings(Scene(found, trace, links, rows, kinds, costs)))
+
+
+def _last(gpu: Activities, rows: Ints) -> int:
+    """When the last of these activities ended [ns]."""
+    return int(gpu.spans(rows)[1].max())
 
 
 def _recognised(card: Card) -> Recognition:
@@ -107,7 +113,7 @@ def _supply(given: Device | None, known: Recognition | None) -> tuple[Device | N
 
 def _earlier(duration: Ints, costs: Costing) -> Earlier | None:
     tail = costs.tail
-    return None if tail is None else Earlier(len(tail.mine), int(duration[tail.mine].sum()), tail.of)
+    return None if tail is None else Earlier(len(tail.mine), int(duration[tail.mine].sum(dtype="int64")), tail.of)
 
 
 def _card(trace: Trace, device: int | None) -> Card | None:

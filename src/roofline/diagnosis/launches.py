@@ -21,8 +21,6 @@ _LAUNCH = re.compile(r"Launch(?!.*Graph)|LaunchKernel|hipExtModuleLaunch|enqueue
 
 def launches(trace: Trace, links: Links, rows: Ints) -> Launches:
     """Launches of one device's activities."""
-    import numpy as np
-
     gpu, calls = trace.gpu, trace.calls
     call = links.call[rows]
     linked = call != NONE
@@ -31,42 +29,48 @@ def launches(trace: Trace, links: Links, rows: Ints) -> Launches:
     plain = kernels.copy()
     plain[linked] &= ~replayed
     single = rows[linked & plain]
-    single_call = links.call[single]
-    delay = gpu.start[single] - calls.start[single_call] if len(single) else np.zeros(0, np.int64)
-    cost = _median(calls.duration[np.unique(single_call)]) if len(single) else None
+    cost, delay, delay_most = _delays(trace, single, links.call[single])
     short = rows[kernels & (gpu.duration[rows] < (cost or 0))]
-    depth = (
-        _depth(gpu.start[rows], gpu.end[rows], np.where(linked, calls.start[np.maximum(call, 0)], gpu.start[rows]))
-        if linked.any()
-        else None
-    )
+    depth, starved = _depth(trace, rows, call) if linked.any() else (None, None)
     return Launches(
         linked=int(linked.sum()),
         unlinked=int((~linked).sum()),
         unlinked_time=int(gpu.duration[rows[~linked]].sum()),
-        delay=_median(delay),
-        delay_most=int(np.percentile(delay, 95)) if len(delay) else None,
+        delay=delay,
+        delay_most=delay_most,
         cost=cost,
-        depth=None if depth is None else float(np.median(depth)),
-        starved=None if depth is None else int((depth == 0).sum()) / len(depth),
+        depth=depth,
+        starved=starved,
         short=len(short),
         short_time=int(gpu.duration[short].sum()),
         replayed=int((replayed & kernels[linked]).sum()),
     )
 
 
-def _median(values: Ints) -> int | None:
+def _delays(trace: Trace, single: Ints, call: Ints) -> tuple[int | None, int | None, int | None]:
+    """Medians of what a launch costs the host and of the time until its activity starts, and that one's 95 % [ns]."""
     import numpy as np
 
-    return int(np.median(values)) if len(values) else None
+    if not len(single):
+        return None, None, None
+    launching = np.zeros(len(trace.calls), bool)
+    launching[call] = True
+    delay = trace.gpu.start[single] - trace.calls.start[call]
+    median, most = np.percentile(delay, (50, 95), overwrite_input=True)
+    return int(np.median(trace.calls.duration[launching])), int(median), int(most)
 
 
-def _depth(starts: Ints, ends: Ints, launched: Ints) -> Ints:
-    """How many activities were launched and not finished at each launch."""
+def _depth(trace: Trace, rows: Ints, call: Ints) -> tuple[float, float]:
+    """How many activities were launched and not finished at a launch: the median, and the share of none."""
     import numpy as np
 
-    order = np.sort(launched)
-    return np.maximum(np.arange(len(order)) - np.searchsorted(np.sort(ends), order, "right"), 0)
+    calls, (starts, ends) = trace.calls, trace.gpu.spans(rows)
+    launched = np.sort(np.where(call == NONE, starts, calls.start[np.maximum(call, 0)]))
+    del starts
+    ends.sort()
+    done = np.searchsorted(ends, launched, "right")
+    depth = np.maximum(np.arange(len(done)) - done, 0)
+    return float(np.median(depth)), int((depth == 0).sum()) / len(depth)
 
 
 def _by_name(trace: Trace, names: Ints, pattern: re.Pattern[str]) -> NDArray[np.bool_]:

@@ -38,7 +38,7 @@ def open_profile(
         head = source.head
         if head.startswith(MAGIC):
             with _on_disk(path, source) as file:
-                return nsys.read(file, source.name, file.stat().st_size, executor if workers else None)
+                return nsys.read(file, source.name, file.stat().st_size)
         if head.startswith(_NCU_REPORT):
             return _ncu_report(path, source)
         if not _JSON.match(head):

@@ -50,7 +50,7 @@ def _steps(trace: Trace, links: Links, rows: Ints, mine: Ints) -> Steps:
     for index, at in enumerate(listed(mine)):
         start, end = int(marks.start[at]), int(marks.start[at] + marks.duration[at])
         own = rows[(launched >= start) & (launched < end)]
-        busy = timeline.total(timeline.union(gpu.start[own], gpu.end[own]))
+        busy = timeline.total(timeline.union(*gpu.spans(own)))
         found.append(Step(trace.names[int(marks.name[at])], int(lengths[index]), busy, index < warm))
     steady = np.sort(lengths[warm:])
     return Steps(

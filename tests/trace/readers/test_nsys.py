@@ -12,6 +12,7 @@ from roofline.diagnosis import diagnose
 from roofline.errors import TraceError
 from roofline.trace.events import COPY, KERNEL, SET, Trace
 from roofline.trace.readers import nsys, sqlite
+from roofline.trace.readers.nsys import reading
 
 NAMES = {
     1: "void gemm<float>(int)",
@@ -99,7 +100,7 @@ def test_an_export(whole):
         "cudaStreamSynchronize"
     ]
     assert [found.names[each] for each in found.ops.name.tolist()] == ["aten::mm"]
-    assert found.details[found.ops.detail[0]] == b'{"Input Dims": [[2, 3], [3, 4]]}'
+    assert found.details[found.ops.detail[0]] == b'{"dims": [[2, 3], [3, 4]]}'
     assert [found.names[each] for each in found.marks.name.tolist()] == ["train step"]
     assert found.threads == ((7, 7),)
     assert (found.cards[0].bandwidth, found.cards[0].clock, found.cards[0].capability) == (
@@ -199,24 +200,9 @@ def test_rows_that_cannot_have_been(tmp_path):
     assert found.names[found.marks.name[0]] == "(no text)"
 
 
-def test_ranges_in_another_process(whole):
-    """What a helper reads is put together as if it had been read here."""
-    from concurrent.futures import ThreadPoolExecutor
-
-    with ThreadPoolExecutor(1) as pool:
-        apart = nsys.read(whole, "x", 1, pool)
-    here = nsys.read(whole, "x", 1)
-
-    for name in ("ops", "marks", "calls"):
-        mine, theirs = getattr(here, name), getattr(apart, name)
-        assert [here.names[each] for each in mine.name] == [apart.names[each] for each in theirs.name]
-        assert [here.threads[each] for each in mine.thread] == [apart.threads[each] for each in theirs.thread]
-    assert (here.counts, here.details) == (apart.counts, apart.details)
-
-
 def test_too_many_names(tmp_path, monkeypatch):
     """A range with a text of its own each time: names stay bounded, no range is lost."""
-    monkeypatch.setattr(nsys, "_MOST_NAMES", 10)
+    monkeypatch.setattr(reading, "MOST_NAMES", 10)
     path = export(tmp_path / "a", **nvtx(*((n, n + 1, 59, T1, f"text {n}", None) for n in range(50))))
     found = read(path)
 

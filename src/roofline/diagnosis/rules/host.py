@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from roofline.diagnosis.findings import Finding
 from roofline.diagnosis.idle import DATA, HOST, LATENCY, START_UP, SYNC
 from roofline.diagnosis.rules.scene import Scene, rule
-from roofline.trace.events import Ranges, listed
+from roofline.trace.distinct import counted
+from roofline.trace.events import Ranges
 from roofline.units import GIGA, NS_PER_S, percent, si, significant
 
 _SYNCS = re.compile(r"Synchronize|^(cuda|hip|cu)Memcpy(?!.*Async)|^(cuda|hip)(Event(Query|Sync)|StreamQuery)")
@@ -27,13 +28,8 @@ def _gaps(scene: Scene, *causes: str) -> str:
 
 def _counts(scene: Scene, ranges: Ranges, pattern: re.Pattern[str]) -> Counter[str]:
     """How often each name that has the pattern occurs."""
-    import numpy as np
-
-    if not len(ranges):
-        return Counter()
-    numbers, counts = np.unique(ranges.name, return_counts=True)
-    pairs = zip(listed(numbers), listed(counts), strict=True)
-    return Counter({scene.trace.names[at]: n for at, n in pairs if pattern.search(scene.trace.names[at])})
+    names = scene.trace.names
+    return Counter({names[at]: n for at, n in counted(ranges.name).items() if pattern.search(names[at])})
 
 
 def _listed(counts: Counter[str]) -> str:

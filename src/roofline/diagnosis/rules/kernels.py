@@ -4,14 +4,22 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 from roofline.diagnosis.findings import Finding
 from roofline.diagnosis.numbers import real
 from roofline.diagnosis.result import KernelRow
 from roofline.diagnosis.rules.scene import Scene, rule
 from roofline.trace.classify import CATEGORIES, COMPUTE
+from roofline.trace.distinct import counted
 from roofline.trace.events import KERNEL, listed
 from roofline.units import NS_PER_S, percent, si
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Ints = NDArray[np.signedinteger[Any]]
 
 _FAR = 0.6  # share of its bound below which a kernel is worth a look
 _SHARE = 0.02  # of the window that it loses
@@ -67,21 +75,18 @@ def unfused(scene: Scene) -> Iterator[Finding]:
 
     gpu = scene.trace.gpu
     stake, chains, longest, time = 0, 0, 0, 0
-    element = CATEGORIES.index("elementwise")
     compute = np.isin(scene.kinds, [CATEGORIES.index(each) for each in COMPUTE]) & (gpu.kind[scene.rows] == KERNEL)
-    for stream in np.unique(gpu.stream[scene.rows]):
+    fusible = np.array(["Fill" not in name and not name.startswith("triton_") for name in scene.trace.names], bool)
+    for stream in counted(gpu.stream[scene.rows]):
         mine = np.flatnonzero(compute & (gpu.stream[scene.rows] == stream))
-        durations, kinds = listed(gpu.duration[scene.rows[mine]]), listed(scene.kinds[mine])
-        names = [scene.trace.names[each] for each in listed(gpu.name[scene.rows[mine]])]
-        chain: list[int] = []
-        for kind, duration, name in [*zip(kinds, durations, names, strict=True), (-1, 0, "")]:
-            if kind == element and "Fill" not in name and not name.startswith("triton_"):
-                chain.append(duration)
-                continue
-            if len(chain) >= _CHAIN:
-                stake, chains = stake + sum(chain) - max(chain), chains + 1
-                longest, time = max(longest, len(chain)), time + sum(chain)
-            chain = []
+        link = (scene.kinds[mine] == CATEGORIES.index("elementwise")) & fusible[gpu.name[scene.rows[mine]]]
+        first, past = _runs(link)
+        if len(first):
+            durations = np.append(gpu.duration[scene.rows[mine]], 0).astype(np.int64)
+            edges = np.stack([first, past], axis=1).reshape(-1)
+            sums, most = (of.reduceat(durations, edges)[::2] for of in (np.add, np.maximum))
+            stake, chains = stake + int((sums - most).sum()), chains + len(first)
+            longest, time = max(longest, int((past - first).max())), time + int(sums.sum())
     if chains:
         yield Finding(
             "unfused",
@@ -93,6 +98,16 @@ def unfused(scene: Scene) -> Iterator[Finding]:
             ),
             "torch.compile the module around them, or a fused kernel of a library (norm, activation, RoPE, loss).",
         )
+
+
+def _runs(link: NDArray[np.bool_]) -> tuple[Ints, Ints]:
+    """Where chains begin and end: _CHAIN links or more, one after another."""
+    import numpy as np
+
+    change = np.flatnonzero(np.diff(np.r_[False, link, False].astype(np.int8)))
+    first, past = change[::2], change[1::2]
+    long = past - first >= _CHAIN
+    return first[long], past[long]
 
 
 @rule("busy-on-memory")
@@ -145,12 +160,12 @@ def optimiser(scene: Scene) -> Iterator[Finding]:
         within |= (launched >= start) & (launched < end)
     within &= gpu.kind[scene.rows] == KERNEL
     count = int(within.sum())
-    names = {trace.names[each] for each in listed(np.unique(gpu.name[scene.rows[within]]))}
+    names = {trace.names[each] for each in counted(gpu.name[scene.rows[within]])}
     if count < _MANY * len(marks) or any("Fused" in name for name in names):
         return
     mine = np.flatnonzero(within)
     took = int(gpu.duration[scene.rows[mine]].sum())
-    spans = gpu.start[scene.rows[mine]], gpu.end[scene.rows[mine]]
+    spans = gpu.spans(scene.rows[mine])
     extent = int(spans[1].max() - spans[0].min()) if len(marks) == 1 else took
     costs = scene.costs
     least = sum(

@@ -16,6 +16,7 @@ from roofline.diagnosis.result import Placed
 from roofline.diagnosis.rules.scene import Scene, rule
 from roofline.ops import attention
 from roofline.trace.classify import CATEGORIES
+from roofline.trace.distinct import counted
 from roofline.trace.events import KERNEL, NONE, listed
 from roofline.units import NS_PER_S, percent, si
 
@@ -152,7 +153,7 @@ _ROUNDS, _FULL = 4, 0.75  # waves from which on the last one matters little; how
 def _blocks(scene: Scene) -> dict[int, int]:
     """Blocks of each grid that the file has, by the number of its detail."""
     found: dict[int, int] = {}
-    for at in {each for each in listed(scene.trace.gpu.detail[scene.rows]) if each != NONE}:
+    for at in counted(scene.trace.gpu.detail[scene.rows]).keys() - {NONE}:
         grid = read("", scene.trace.details[at]).more.get("grid")
         sizes = cast("list[Any]", grid) if isinstance(grid, list) else []
         found[at] = math.prod(sizes) if all(isinstance(n, int) and 0 < n < _MOST_BLOCKS for n in sizes) else 0
@@ -162,13 +163,14 @@ def _blocks(scene: Scene) -> dict[int, int]:
 @rule("layout")
 def layout(scene: Scene) -> Iterator[Finding]:
     """Kernels that change the layout for a convolution."""
+    import numpy as np
+
     gpu, owners = scene.trace.gpu, scene.costs.owner
     lost, calls, within = 0, 0, 0
     names: dict[str, int] = {}
-    rows = listed(scene.rows)
-    for at, why in enumerate(listed(scene.costs.why)):
-        row = rows[at]
-        if why != HELPER or gpu.kind[row] != KERNEL:
+    for at in listed(np.flatnonzero(scene.costs.why == HELPER)):
+        row = int(scene.rows[at])
+        if gpu.kind[row] != KERNEL:
             continue
         name = scene.trace.names[int(gpu.name[row])]
         operator = scene.trace.names[int(scene.trace.ops.name[int(owners[at])])]
