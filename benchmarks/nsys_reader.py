@@ -35,9 +35,10 @@ def repeated(small: Path, large: Path, size: int) -> int:
     columns = {table: names for table, names in columns.items() if names}
     ends = [base.execute(f"SELECT min(start), max(end), max(rowid) FROM {table}").fetchone() for table in columns]
     span = 1 + max(end for _, end, _ in ends if end) - min(start for start, _, _ in ends if start is not None)
-    calls = 1 + base.execute(
-        "SELECT max(correlationId) - min(correlationId) FROM CUPTI_ACTIVITY_KIND_RUNTIME"
-    ).fetchone()[0]
+    calls = (
+        1
+        + base.execute("SELECT max(correlationId) - min(correlationId) FROM CUPTI_ACTIVITY_KIND_RUNTIME").fetchone()[0]
+    )
     times = 1
     while large.stat().st_size < size:
         later = {"start": times * span, "end": times * span, "correlationId": times * calls}

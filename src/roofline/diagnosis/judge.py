@@ -15,7 +15,8 @@ from roofline.diagnosis.launches import launches
 from roofline.diagnosis.result import Diagnosis, Earlier
 from roofline.diagnosis.rules import findings
 from roofline.diagnosis.rules.scene import Scene
-from roofline.diagnosis.steps import passes, steps
+from roofline.diagnosis.sampled import sampled, told
+from roofline.diagnosis.steps import marked, passes, steps
 from roofline.diagnosis.verdict import verdict
 from roofline.errors import UnknownName
 from roofline.recognition import Recognition, recognise
@@ -55,7 +56,8 @@ def diagnose_trace(trace: Trace, supply: Device | None = None) -> Diagnosis:
     kernels, placed = kernel_rows(
         trace, links, rows, kinds, costs, None if supply is None else supply.cache or supply.l2
     )
-    limit, sentence = verdict(shares, causes, kernels, window[1] - window[0])
+    counters = sampled(trace, device, busy, supply)
+    limit, sentence = told(counters, *verdict(shares, causes, kernels, window[1] - window[0]))
     found = Diagnosis(
         source=trace.source,
         format=trace.format,
@@ -85,6 +87,8 @@ def diagnose_trace(trace: Trace, supply: Device | None = None) -> Diagnosis:
         coverage=coverage(trace, rows, kinds, costs),
         earlier=_earlier(gpu.duration[rows], costs),
         limit=limit,
+        sampled=counters,
+        ranges=marked(trace, links, rows),
     )
     return replace(found, findings=findings(Scene(found, trace, links, rows, kinds, costs)))
 

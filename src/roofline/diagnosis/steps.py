@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from roofline.diagnosis.result import Pass, Step, Steps
+from roofline.diagnosis.result import MarkedTime, Pass, Step, Steps
 from roofline.trace import timeline
+from roofline.trace.distinct import counted, places
 from roofline.trace.events import NONE, Trace, listed
 from roofline.trace.link import Links
 
@@ -108,3 +109,40 @@ def _pass(name: str) -> Pass | None:
             return Pass(name, None, 0, 0, None, requests, requests, None)
         return Pass(name, None, requests, tokens, None, 0, 0, None)
     return None
+
+
+_MOST_MARKED = 200  # names of ranges that are told
+
+
+def marked(trace: Trace, links: Links, rows: Ints) -> tuple[MarkedTime, ...]:
+    """Ranges of the host by name, with the device time that was launched within them on their own thread.
+
+    Steps are told apart (see `steps`); ranges that launched nothing are left out.
+    """
+    import numpy as np
+
+    marks, calls = trace.marks, trace.calls
+    if not len(marks) or not len(calls) or not len(rows):
+        return ()
+    call = links.call[rows]
+    known = call != NONE
+    took, count = (np.zeros(len(calls), np.int64) for _ in range(2))
+    np.add.at(took, call[known], trace.gpu.duration[rows[known]])
+    np.add.at(count, call[known], 1)
+    device, activities = (np.zeros(len(marks), np.int64) for _ in range(2))
+    for thread in counted(marks.thread):
+        mine, theirs = places(marks.thread, thread), places(calls.thread, thread)
+        start, end = marks.spans(mine)
+        at, past = (np.searchsorted(calls.start[theirs], each) for each in (start, end))
+        for total, part in ((device, took), (activities, count)):
+            so_far = np.r_[0, np.cumsum(part[theirs])]
+            total[mine] = so_far[past] - so_far[at]
+    host, whole, many = (np.zeros(len(trace.names), np.int64) for _ in range(3))
+    for total, part in ((host, marks.duration), (whole, device), (many, activities)):
+        np.add.at(total, marks.name, part)
+    found = [
+        MarkedTime(trace.names[name], n, int(host[name]), int(whole[name]), int(many[name]))
+        for name, n in counted(marks.name).items()
+        if many[name]
+    ]
+    return tuple(sorted(found, key=lambda each: (-each.device, each.name))[:_MOST_MARKED])

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
 from rich.console import Group, RenderableType
 
-from roofline.diagnosis.result import Diagnosis, KernelRow, Launches, Pass, Steps
+from roofline.diagnosis.result import Diagnosis, KernelRow, Launches, MarkedTime, Pass, Steps
+from roofline.diagnosis.sampled import said
 from roofline.show.diagnosis_record import bandwidth, device_name, earlier, ridges, together
 from roofline.show.terminal import Cell, bullets, table, text
 from roofline.trace.events import Card
-from roofline.units import GIGA, NS_PER_S, column, gib, percent, scale, si, significant
+from roofline.units import GIGA, KIB, NS_PER_S, column, gib, percent, scale, si, significant
 
 _WHOLE = 0.995  # of the compute time: what is left beyond is not worth a sentence
+_TOLD = 0.01  # of the compute time, from which on its costs together say something
 _FINDINGS = 6  # of the terminal text; the JSON has all
+_SMALL = 64 * KIB  # [byte] of a copy, below which starting it is what takes the time
+_NUMBER = re.compile(r"\d+")
+_RANGES = 8  # rows of the terminal's table of ranges
 _KERNELS = 12  # rows of the terminal table; the JSON has all
 
 
@@ -34,6 +40,8 @@ def diagnosis_text(found: Diagnosis) -> RenderableType:
         blocks += [text("Idle", "bold"), _idle(found), text(), *_gaps(found)]
     if found.steps is not None:
         blocks += [text("Steps", "bold"), *map(text, _step_lines(found.steps)), text()]
+    if found.ranges:
+        blocks += [text("Marked ranges", "bold"), _ranges(found), text()]
     if found.passes:
         blocks += [text("Passes of the server", "bold"), bullets(map(_pass_line, found.passes[:_KERNELS])), text()]
     blocks += [text("What was read", "bold dim"), bullets(_read(found))]
@@ -80,7 +88,8 @@ def _costs(found: Diagnosis) -> Iterable[str]:
     if found.supply is None:
         yield f"No bounds: {found.supply_from}. Name the device with --device."
     flops, _, _, least, of_bound = together(row.demand for row in found.kernels)
-    if least is not None and of_bound is not None:
+    told = found.coverage is not None and found.coverage.share >= _TOLD
+    if told and least is not None and of_bound is not None:
         done = si(float(flops), "FLOP")
         yield f"What has a cost, together: {done}, bound {si(least, 's')}, {percent(of_bound)} of it reached."
     if found.earlier is not None:
@@ -123,10 +132,14 @@ def _beside(found: Diagnosis) -> list[RenderableType]:
         pinned = {True: ", pinned", False: ", pageable", None: ""}[each.pinned]
         rate = bandwidth(each.bytes, each.sum)
         speed = f" at {significant(rate / GIGA)} GB/s" if rate else ""
+        if each.bytes < _SMALL * each.calls:
+            speed = f", {si(_s(each.sum) / each.calls, 's', 3)} each"
         lines.append(
             f"Copies {each.kind}{pinned}: {each.calls:,} with {gib(each.bytes)} in {si(_s(each.sum), 's')}{speed}."
         )
     lines += _launch_lines(found.launches)
+    if found.sampled is not None:
+        lines.append(said(found.sampled))
     return [*map(text, lines), text()] if lines else []
 
 
@@ -249,6 +262,39 @@ def _gaps(found: Diagnosis) -> list[RenderableType]:
     return [text("Longest gaps", "bold dim"), bullets(lines), text()]
 
 
+def _ranges(found: Diagnosis) -> RenderableType:
+    """The ranges of the host, with what was launched within them."""
+    rows = _alike(found.ranges)[:_RANGES]
+    device, unit = _ms([each.device for each in rows], max(each.device for each in rows))
+    host, host_unit = _ms([each.host for each in rows], max(each.host for each in rows))
+    heads = [
+        ("range", "left"),
+        ("calls", "right"),
+        (f"host {host_unit}", "right"),
+        ("activities", "right"),
+        (f"device {unit}", "right"),
+        ("share", "right"),
+    ]
+    whole = sum(each.sum for each in found.breakdown)
+    body: list[list[Cell]] = [
+        [each.name, f"{each.calls:,}", cell, f"{each.activities:,}", time, _share(each.device, whole)]
+        for each, cell, time in zip(rows, host, device, strict=True)
+    ]
+    return table(heads, body)
+
+
+def _alike(ranges: Sequence[MarkedTime]) -> list[MarkedTime]:
+    """Ranges whose names differ in numbers alone as one, as the layers of a model."""
+    groups: dict[str, list[MarkedTime]] = {}
+    for each in ranges:
+        groups.setdefault(_NUMBER.sub("*", each.name), []).append(each)
+    found: list[MarkedTime] = []
+    for name, group in groups.items():
+        columns = zip(*((each.calls, each.host, each.device, each.activities) for each in group), strict=True)
+        found.append(MarkedTime(name if len(group) > 1 else group[0].name, *map(sum, columns)))
+    return sorted(found, key=lambda each: -each.device)
+
+
 def _step_lines(steps: Steps) -> Iterable[str]:
     median, least, most = (si(_s(each), "s") for each in (steps.median, steps.least, steps.most))
     steady = [each for each in steps.steps if not each.warm_up]
@@ -278,13 +324,14 @@ _USED = {
     "call": "runtime calls",
     "mark": "annotations and modules",
     "gpu_mark": "annotations on the device",
+    "sample": "values of counters",
 }
 
 
 def _read(found: Diagnosis) -> Iterable[str]:
     counts = found.counts
     used = ", ".join(f"{count:,} {_USED.get(role, role)}" for role, count in counts.used.items() if count)
-    yield f"{counts.read:,} events in {gib(found.bytes)} of text; used: {used or 'none'}"
+    yield f"{counts.read:,} events in {gib(found.bytes)}; used: {used or 'none'}"
     left = ", ".join(
         f"{count:,} {reason}" for reason, count in sorted(counts.left_out.items(), key=lambda each: -each[1])
     )

@@ -100,16 +100,15 @@ class Card:
 
 @dataclass(frozen=True, slots=True)
 class Samples:
-    """Counters of one device, sampled beside its activities: shares of 1 unless a name says otherwise.
+    """Counters of one device, sampled beside its activities.
 
-    `values` are the counters of data/counters.toml by their own names, NaN where a sample lacks one.
+    `values` are as the file has them and by its names, NaN where a sample lacks one.
     """
 
     device: int  # as activities number it
     time: Ints  # [ns], in order
-    values: Mapping[str, NDArray[np.float64]]
+    values: Mapping[str, NDArray[np.float32]]
     read: int  # values of the file that these are
-    ignored: tuple[str, ...] = ()  # names of counters that are not used
 
 
 @dataclass(frozen=True, slots=True)
