@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from roofline.diagnosis.costing import COSTED, HELPER, NVTX_REMEDIES, REASONS, REMEDIES, Costing
+from roofline.diagnosis.costing import COSTED, HELPER, NVTX_REMEDIES, REASONS, REMEDIES, UNLINKED, Costing
 from roofline.trace.classify import CATEGORIES, COMPUTE
 from roofline.trace.events import Trace
 
@@ -63,5 +63,14 @@ def coverage(trace: Trace, rows: Ints, kinds: Ints, found: Costing) -> Coverage:
         costed=int(duration[computing & known].sum()),
         placed=int(duration[computing & placed].sum()),
         without=without,
-        remedies=NVTX_REMEDIES if trace.format.startswith("Nsight Systems") else REMEDIES,
+        remedies=_remedies(trace),
     )
+
+
+def _remedies(trace: Trace) -> Mapping[int, str]:
+    """What to do about each reason, with the tool that recorded the file."""
+    if trace.format.startswith("Nsight Systems"):
+        return NVTX_REMEDIES
+    if not len(trace.calls):
+        return REMEDIES | {UNLINKED: "the file holds no calls of the host; take a trace that does (roofline record)"}
+    return REMEDIES

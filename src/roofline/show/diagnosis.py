@@ -159,7 +159,7 @@ def _launch_lines(each: Launches) -> list[str]:
         lines.append(
             f"{each.replayed:,} kernels were replayed by a graph: their operators and shapes are not in the file."
         )
-    if each.unlinked:
+    if each.unlinked and each.linked:
         lines.append(
             f"{each.unlinked:,} activities ({si(_s(each.unlinked_time), 's', 3)}) were launched outside of the record."
         )

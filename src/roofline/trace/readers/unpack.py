@@ -255,7 +255,7 @@ def _chosen(names: list[str], archive: str) -> str:
 
 
 def _from_utf16(stream: io.BufferedReader, how: Unpacking) -> io.RawIOBase:
-    how.notes.append("the text is UTF-16, not UTF-8 as JSON should be: it was converted")
+    how.notes.append("the text is UTF-16: it was converted")
     return _Recoded(stream, "utf-16")
 
 

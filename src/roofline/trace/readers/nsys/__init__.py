@@ -25,11 +25,28 @@ def read(path: Path, name: str, size: int) -> Trace:
     """The trace in an export; raises TraceError for a file that is damaged or holds none of its tables."""
     with tables(path, name) as found:
         if not is_export(found):
-            raise TraceError(
-                f"{name} is an SQLite file, but no export of Nsight Systems: it has none of its tables. "
-                "Export one: nsys export --type sqlite REPORT.nsys-rep"
-            )
+            raise TraceError(f"{name} {_other(found)}")
         return _read(Reading(found), name, size)
+
+
+# Databases of other tools, by how a table of theirs begins, and what to do about each.
+_OTHERS = (
+    ("rocpd_", "is a database of rocprofv3 (rocpd), which is not read. Convert it: rocpd convert -i FILE -f csv"),
+    ("CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL", "is a profile of nvprof, which is not read. Record with nsys"),
+    ("rocprof", "is a database of rocprof, which is not read. Record with rocprofv3 --output-format json"),
+    ("LevelZero", "is a database of Intel's tools, which is not read. Record a PyTorch profiler's trace"),
+)
+
+
+def _other(found: Tables) -> str:
+    """What an SQLite file is that is no export, and what to do."""
+    for begin, said in _OTHERS:
+        if any(each.startswith(begin) for each in found.columns):
+            return f"{said}."
+    return (
+        "is an SQLite file, but no export of Nsight Systems: it has none of its tables. "
+        "Export one: nsys export --type sqlite REPORT.nsys-rep"
+    )
 
 
 def is_export(there: Tables) -> bool:
