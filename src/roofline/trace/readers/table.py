@@ -20,6 +20,7 @@ from roofline.units import MIB, tool_unit
 _LONGEST = MIB  # [byte] of a line
 _LATEST = 1 << 62
 _MOST_NAMES = 1 << 18
+_COUNTED = "Dispatch_ID"  # of rocprof-compute, whose passes over counters are no timeline
 _HEAD_BYTES = 1 << 20  # in which a table must begin
 _UNIT = re.compile(r"(.*?)\s*\(([^()]*)\)\Z")
 _NUMBER = re.compile(r"-?\d{1,19}(?:\.\d+)?(?:[eE][+-]?\d{1,3})?\Z")
@@ -71,6 +72,8 @@ def sniff(head: bytes) -> bool:
 
 def _head(line: str) -> _Head | None:
     if len(line) > _LONGEST or not ("Start" in line or "BeginNs" in line):
+        return None
+    if _COUNTED in line:
         return None
     for delimiter in (",", "\t", ";", "|"):
         cells = _cells(line.removeprefix("\ufeff"), delimiter)
