@@ -56,9 +56,9 @@ import resource, sys, time
 began = time.perf_counter()
 from roofline.diagnosis import diagnose
 found = diagnose(sys.argv[1])
-taken = time.perf_counter() - began
+taken, busy = time.perf_counter() - began, time.process_time()
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-print(f"{taken:.2f} s, peak {peak:.0f} MB, {found.counts.read:,} rows: {found.verdict}")
+print(f"{taken:.2f} s, {busy:.2f} s of CPU, peak {peak:.0f} MB, {found.counts.read:,} rows: {found.verdict}")
 """
 
 

@@ -124,19 +124,18 @@ def marked(trace: Trace, links: Links, rows: Ints) -> tuple[MarkedTime, ...]:
     marks, calls = trace.marks, trace.calls
     if not len(marks) or not len(calls) or not len(rows):
         return ()
-    call = links.call[rows]
-    known = call != NONE
-    took, count = (np.zeros(len(calls), np.int64) for _ in range(2))
-    np.add.at(took, call[known], trace.gpu.duration[rows[known]])
-    np.add.at(count, call[known], 1)
+    launched = rows[links.call[rows] != NONE]
+    call = links.call[launched]
     device, activities = (np.zeros(len(marks), np.int64) for _ in range(2))
     for thread in counted(marks.thread):
-        mine, theirs = places(marks.thread, thread), places(calls.thread, thread)
-        start, end = marks.spans(mine)
-        at, past = (np.searchsorted(calls.start[theirs], each) for each in (start, end))
-        for total, part in ((device, took), (activities, count)):
-            so_far = np.r_[0, np.cumsum(part[theirs])]
-            total[mine] = so_far[past] - so_far[at]
+        mine = places(marks.thread, thread)
+        theirs = np.flatnonzero(calls.thread[call] == thread)
+        at = calls.start[call[theirs]]
+        order = np.argsort(at, kind="stable")
+        at = at[order]
+        start, end = (np.searchsorted(at, each) for each in marks.spans(mine))
+        so_far = np.r_[0, np.cumsum(trace.gpu.duration[launched[theirs[order]]], dtype=np.int64)]
+        device[mine], activities[mine] = so_far[end] - so_far[start], end - start
     host, whole, many = (np.zeros(len(trace.names), np.int64) for _ in range(3))
     for total, part in ((host, marks.duration), (whole, device), (many, activities)):
         np.add.at(total, marks.name, part)
