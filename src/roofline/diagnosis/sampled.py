@@ -15,7 +15,7 @@ from roofline.diagnosis.findings import Finding
 from roofline.evidence.counters import MOST_SAMPLES, Series, table
 from roofline.trace import timeline
 from roofline.trace.events import Samples, Trace
-from roofline.units import NS_PER_S, percent
+from roofline.units import MEGA, NS_PER_S, percent
 
 if TYPE_CHECKING:
     import numpy as np
@@ -29,7 +29,7 @@ _ADVICE = (
     "The timeline tells which: gaps between kernels, collectives, grids that are too small for the device; of one "
     "kernel Nsight Compute tells more (roofline record ncu)."
 )
-_HERTZ = 1e6  # from which on a clock that is named in MHz is in Hz, as the tool writes it
+_HERTZ = MEGA  # from which on a clock that is named in MHz is in Hz, as the tool writes it
 
 
 def sampled(trace: Trace, device: int | None, busy: Spans, supply: Device | None) -> CardState | None:

@@ -19,7 +19,7 @@ from roofline.units import MIB, tool_unit
 
 _LONGEST = MIB  # [byte] of a line
 _LATEST = 1 << 62
-_MOST_NAMES = 1 << 18
+_MOST_NAMES, _MOST_CARDS = 1 << 18, 1 << 10
 _COUNTED = "Dispatch_ID"  # of rocprof-compute, whose passes over counters are no timeline
 _HEAD_BYTES = 1 << 20  # in which a table must begin
 _UNIT = re.compile(r"(.*?)\s*\(([^()]*)\)\Z")
@@ -223,7 +223,7 @@ def _device(cells: list[str], head: _Head, rows: _Rows) -> int:
     number = _LAST_NUMBER.search(text)
     at = int(number[1]) if number and (text.endswith(")") or not text.startswith("NVIDIA")) else 0
     name = text[: number.start()].rstrip(" (") if number else text
-    if name and name != "Agent" and not name.isdecimal() and len(rows.cards) < 1024:
+    if name and name != "Agent" and not name.isdecimal() and len(rows.cards) < _MOST_CARDS:
         rows.cards.setdefault(at, name[:200])
     return at
 
