@@ -11,7 +11,7 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 
 from roofline.errors import BadValue, TraceError
-from roofline.evidence import dcgm, ncu
+from roofline.evidence import dcgm, nccl_json, ncu
 from roofline.evidence.bench import sniff as is_benchmark
 from roofline.evidence.lines import Lines
 from roofline.evidence.readers import Evidence, reader_of
@@ -51,7 +51,7 @@ def _of_json(source: Source, executor: Executor | None, workers: int) -> Trace |
     if other := _other(source.head):
         raise TraceError(f"{source.name} {other}")
     text = source.head.decode("utf-8", "replace")
-    if dcgm.sniff_answer(text) or is_benchmark(text):
+    if dcgm.sniff_answer(text) or nccl_json.sniff(text) or is_benchmark(text):
         return _of_text(source)
     return READERS[-1].read(source, executor, workers)
 
