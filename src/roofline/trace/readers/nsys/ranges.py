@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, cast
 
 from roofline.trace.distinct import counted
-from roofline.trace.events import NONE
+from roofline.trace.events import NONE, listed
 from roofline.trace.readers.nsys import reading as names
 from roofline.trace.readers.nsys.reading import NVTX, Columns, Reading, Store, strings
 from roofline.trace.readers.sqlite import text_of
@@ -23,8 +23,11 @@ if TYPE_CHECKING:
 
 _RANGES = (59, 60, 70, 71)  # push and pop, start and end; of NVTX and of its text form
 _OPERATOR = re.compile(r"[\w:.<>~ ]{1,400}\Z")
-# What emit_nvtx adds to a name, as the number of the call differs each time.
-_SEQUENCE, _OP_ID, _SIZES, _INPUTS = b", seq = ", b", op_id = ", b", sizes = ", b", input_op_ids"
+# What emit_nvtx adds to a name, "aten::mm, seq = 12, op_id = 3, sizes = [[2, 3], [3, 4]], input_op_ids = [(1, 0)]": the
+# numbers of the call differ each time, and are left out.
+_NUMBERS = re.compile(rb", seq = \d+(?:, op_id = \d+)?|, op_id = \d+")
+_INPUTS = re.compile(rb", input_op_ids = [^\0]*")
+_OF_CALL, _SIZES = b", op_id", b", sizes = "
 _LONGEST_SIZES = 8000
 _MOST_TEXTS, _MOST_BYTES = 1 << 16, 64 * MIB  # whole texts that are kept, and [byte] of those without numbers
 _NO_TEXT = b"(no text)"
@@ -89,39 +92,50 @@ class Nvtx:
         """The place in `kinds` of each text, or of the string of its id where it has none."""
         import numpy as np
 
-        known = self.texts
-        look_up = cast("Callable[[bytes | None, int], int]", known.get)  # what has no text is not known
-        codes = np.fromiter(map(look_up, texts, repeat(NONE)), np.int32, len(texts))
-        for at in np.flatnonzero(codes == NONE).tolist():
-            text = texts[at]
-            if text is None:
-                text = self.strings.get(int(ids[at]), "").encode() or _NO_TEXT
-            codes[at] = code = self._code(text or _NO_TEXT)
-            if len(known) < _MOST_TEXTS and len(text) < _LONGEST_SIZES:
-                known[text] = code
+        codes = _looked_up(self.texts, texts)
+        strange = np.flatnonzero(codes == NONE)
+        if not len(strange):
+            return codes
+        asked = self._named([texts[at] for at in strange.tolist()], ids[strange])
+        heads = _without_numbers(asked)
+        found = _looked_up(self.heads, heads)
+        for at in np.flatnonzero(found == NONE).tolist():
+            found[at] = self._code(heads[at])
+        codes[strange] = found
+        room = _MOST_TEXTS - len(self.texts)
+        if room > 0:
+            kept = zip(asked[:room], found[:room].tolist(), strict=True)
+            self.texts.update((text, code) for text, code in kept if len(text) < _LONGEST_SIZES)
         return codes
 
-    def _code(self, text: bytes) -> int:
-        """The place in `kinds` of a text."""
-        head, name, sizes = _parted(text)
+    def _named(self, texts: list[bytes | None], ids: Ints) -> list[bytes]:
+        """Texts, and those of the strings of their ids where ranges have none."""
+        for at, ident in enumerate(listed(ids)) if None in texts else ():
+            if texts[at] is None:
+                texts[at] = self.strings.get(ident, "").encode()
+        return [each or _NO_TEXT for each in texts]
+
+    def _code(self, head: bytes) -> int:
+        """The place in `kinds` of a text without the numbers of its call."""
         code = self.heads.get(head)
         if code is not None:
             return code
         self.kept += len(head)
         if len(self.heads) >= names.MOST_NAMES or self.kept > _MOST_BYTES:
-            head = name = names.TOO_MANY.encode()
+            head = names.TOO_MANY.encode()
         if head not in self.heads:
             self.heads[head] = len(self.kinds)
-            self.kinds.append(self._kind(head, name, sizes))
+            self.kinds.append(self._kind(head))
         return self.heads[head]
 
-    def _kind(self, head: bytes, name: bytes, sizes: bytes) -> Kind:
+    def _kind(self, head: bytes) -> Kind:
         """Whether a text is an operator's, the number of its name, and of its shapes."""
+        name, mark, rest = head.partition(_OF_CALL)
         plain = text_of(name)
         number = self.reading.words.number(plain)
-        if head == name or _OPERATOR.match(plain) is None:
+        if not mark or _OPERATOR.match(plain) is None:
             return False, number, NONE
-        return True, number, self._detail(sizes)
+        return True, number, self._detail(rest.partition(_SIZES)[2].strip())
 
     def _detail(self, sizes: bytes) -> int:
         if not sizes or len(sizes) > _LONGEST_SIZES or len(self.details) >= names.MOST_NAMES:
@@ -133,22 +147,20 @@ class Nvtx:
         return self.details.setdefault(json.dumps({"dims": shapes}).encode(), len(self.details))
 
 
-def _parted(text: bytes) -> tuple[bytes, bytes, bytes]:
-    """A text without the numbers of its call, its name, and its sizes.
+def _looked_up(known: dict[bytes, int], texts: Sequence[bytes | None]) -> Ints:
+    """The numbers of texts, NONE for what is not known, as what is no text."""
+    import numpy as np
 
-    It is "aten::mm, seq = 12, op_id = 3, sizes = [[2, 3], [3, 4]], input_op_ids = [(1, 0)]".
-    """
-    mark = _SEQUENCE
-    at = text.find(mark)
-    if at < 0:
-        mark = _OP_ID
-        at = text.find(mark)
-    if at <= 0 or not text[at + len(mark) : at + len(mark) + 1].isdigit():
-        return text, text, b""
-    name, begin = text[:at], text.find(_SIZES, at)
-    if begin < 0:
-        return name + _OP_ID, name, b""
-    begin += len(_SIZES)
-    end = text.find(_INPUTS, begin)
-    sizes = text[begin:] if end < 0 else text[begin:end]
-    return b"".join((name, _SIZES, sizes)), name, sizes.strip()
+    look_up = cast("Callable[[bytes | None, int], int]", known.get)
+    return np.fromiter(map(look_up, texts, repeat(NONE)), np.int32, len(texts))
+
+
+def _without_numbers(texts: list[bytes]) -> list[bytes]:
+    """Texts without the numbers of their calls, done for all of them at once."""
+    joined = _NUMBERS.sub(_OF_CALL, b"\0".join(texts))
+    if _SIZES in joined:
+        joined = _INPUTS.sub(b"", joined)
+    found = joined.split(b"\0") if texts else []
+    if len(found) == len(texts):
+        return found
+    return [_INPUTS.sub(b"", _NUMBERS.sub(_OF_CALL, each)) for each in texts]  # a text with a zero in it
