@@ -142,7 +142,7 @@ def test_each_file_of_a_folder_has_its_own_answer(tmp_path):
 
 def test_a_profile_of_another_compiler_is_refused_in_a_line(tmp_path):
     """XLA's own format is not read: that is said, and nothing is guessed from the folder."""
-    with pytest.raises(rl.RooflineError, match="in no format that is read"):
+    with pytest.raises(rl.RooflineError, match="which is not read"):
         rl.diagnose(write(tmp_path, b"\x0a\x10/host:CPU\x12\x00", "host.xplane.pb"))
 
 

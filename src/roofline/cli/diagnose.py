@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from roofline.cli.options import Bytes, Ranks, Workers, print_json
+from roofline.cli.options import Bytes, Ranks, Workers, print_json, written
 from roofline.dtypes import STORED
 from roofline.errors import BadValue, shown
 from roofline.units import MIB
@@ -148,7 +148,6 @@ def _assessed(found: Assessment, chart: str | None, report: str | None, words: l
     if report is not None:
         from roofline.show.assessment_report import assessment_report
         from roofline.show.chart import writable, write
-        from roofline.show.progress import written
 
         target = writable(report, (".html", ".htm"))
         write(target, assessment_report(found, shlex.join(["roofline", *words])).html())
@@ -175,7 +174,7 @@ def _save(found: Diagnosis, chart: str | None, report: str | None, words: list[s
         return
     from roofline.show.chart import writable, write
     from roofline.show.diagnosis_report import diagnosis_report
-    from roofline.show.progress import busy, written
+    from roofline.show.progress import busy
 
     target = None if report is None else writable(report, (".html", ".htm"))
     if chart is not None:

@@ -7,6 +7,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from roofline.catalogue import load_device, load_model
+from roofline.cli.options import written
 
 
 def page(
@@ -28,7 +29,7 @@ def page(
     """
     from roofline.show.chart import writable, write
     from roofline.show.live import MODELS, live_page, named
-    from roofline.show.progress import busy, written
+    from roofline.show.progress import busy
 
     chosen = named([(name, load_model(name)) for name in dict.fromkeys(models or MODELS)])
     devices = None if device is None else [load_device(each) for each in device]

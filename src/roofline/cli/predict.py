@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from roofline.cli.options import Setting, print_json
+from roofline.cli.options import Setting, print_json, written
 
 if TYPE_CHECKING:
     from roofline.comparison import Measured, Price
@@ -77,7 +77,7 @@ def _save(ledger: Ledger, other: Ledger | None, path: str | None) -> None:
     if path is None:
         return
     from roofline.show.chart import writable
-    from roofline.show.progress import busy, written
+    from roofline.show.progress import busy
 
     writable(path)
     with busy("Drawing"):

@@ -8,7 +8,7 @@ from typing import Annotated, cast
 
 from cyclopts import Parameter
 
-from roofline.cli.options import Setting
+from roofline.cli.options import Setting, written
 
 
 def report(
@@ -31,7 +31,7 @@ def report(
     ledger = setting.ledger(model)
     from roofline.capacity import memory
     from roofline.show.chart import writable, write
-    from roofline.show.progress import busy, written
+    from roofline.show.progress import busy
     from roofline.show.report import ledger_report
 
     target = writable(output, (".html", ".htm"))

@@ -16,7 +16,8 @@ from roofline.diagnosis.launches import launches
 from roofline.diagnosis.result import Diagnosis, Earlier
 from roofline.diagnosis.rules import findings
 from roofline.diagnosis.rules.scene import Scene
-from roofline.diagnosis.steps import passes, steps
+from roofline.diagnosis.sampled import sampled, told
+from roofline.diagnosis.steps import marked, passes, steps
 from roofline.diagnosis.verdict import verdict
 from roofline.errors import UnknownName
 from roofline.recognition import Recognition, recognise
@@ -59,7 +60,8 @@ def diagnose_trace(trace: Trace, supply: Device | None = None, capture: Trace | 
     lent = lend(trace, links, rows, kinds, capture)
     costs = costing(lent, rows, kinds, supply)
     kernels, placed = kernel_rows(lent.trace, lent.links, rows, kinds, costs, supply)
-    limit, sentence = verdict(shares, causes, gaps, kernels, window[1] - window[0])
+    counters = sampled(trace, device, busy, supply)
+    limit, sentence = told(counters, *verdict(shares, causes, gaps, kernels, window[1] - window[0]))
     found = Diagnosis(
         source=trace.source,
         format=trace.format,
@@ -89,6 +91,8 @@ def diagnose_trace(trace: Trace, supply: Device | None = None, capture: Trace | 
         coverage=coverage(trace, rows, kinds, costs),
         earlier=_earlier(gpu.duration[rows], costs),
         limit=limit,
+        sampled=counters,
+        ranges=marked(trace, links, rows),
     )
     if device == HOST:  # nothing is launched, and what the rules advise is about a device
         unlaunched = replace(found.launches, unlinked=0, unlinked_time=0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import socket
+from collections.abc import Callable
 
 import uvicorn
 
@@ -47,8 +48,8 @@ def _own(host: str) -> list[str]:
         return []
 
 
-def run(host: str, port: int) -> int:
-    """Serve until interrupted; the exit code."""
+def run(host: str, port: int, tell: Callable[[str], None]) -> int:
+    """Serve until interrupted, and tell where; the exit code."""
     config = uvicorn.Config(
         application(hosts_for(host)),
         limit_concurrency=_AT_ONCE,
@@ -59,6 +60,6 @@ def run(host: str, port: int) -> int:
     )
     with listening(host, port) as sock:
         shown = f"[{host}]" if ":" in host else host
-        print(f"Serving at http://{shown}:{sock.getsockname()[1]} until Ctrl-C.", flush=True)
+        tell(f"Serving at http://{shown}:{sock.getsockname()[1]} until Ctrl-C.\n")
         uvicorn.Server(config).run([sock])
     return 0

@@ -2,18 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Generator
 from contextlib import contextmanager
-from pathlib import Path
-
-from roofline.files import printable
-
-
-def written(path: str | Path | None) -> None:
-    """Say where a file was written; nothing into a pipe or a file, and nothing of no file."""
-    if path is not None and sys.stderr.isatty():
-        sys.stderr.write(f"Written: {printable(path)}\n")
 
 
 @contextmanager
