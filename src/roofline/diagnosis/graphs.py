@@ -178,6 +178,7 @@ def _joined(trace: Trace, links: Links, other: Trace) -> tuple[Trace, Links, int
         thread=np.r_[ops.thread, empty],
         number=np.r_[ops.number, empty],
         detail=np.r_[ops.detail, shapes],
+        sequence=None if ops.sequence is None else np.r_[ops.sequence, empty],
     )
     parent = link(other).parent
     parents = np.r_[links.parent, np.where(parent == NONE, NONE, parent + offset)]

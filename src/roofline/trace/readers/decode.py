@@ -52,6 +52,7 @@ class Args(msgspec.Struct, gc=False, eq=False):
     received: msgspec.Raw = msgspec.field(name="Out msg nelems", default=_NOTHING)
     group: msgspec.Raw = msgspec.field(name="Group size", default=_NOTHING)
     dtype: msgspec.Raw = _NOTHING
+    sequence: Any = msgspec.field(name="Sequence number", default=NONE)
     module: msgspec.Raw = msgspec.field(name="Module Hierarchy", default=_NOTHING)
     external_old: Any = msgspec.field(name="external id", default=NONE)
     dims_old: msgspec.Raw = msgspec.field(name="Input dims", default=_NOTHING)
@@ -96,6 +97,7 @@ class Columns:
     external: Ints | None = None
     device: Ints | None = None
     moved: Ints | None = None
+    sequence: Ints | None = None  # of an operator that autograd knows
 
 
 @dataclass(slots=True)
@@ -270,6 +272,8 @@ class _Fill:
             columns.moved = _whole([each.bytes for each in args])
         else:
             columns.lane = self._lanes(rows)
+            if role == "op":
+                columns.sequence = _whole([each.sequence for each in args])
         self.batch.roles.setdefault(role, []).append(columns)
 
     def _detail(self, role: str, args: list[Args]) -> Ints:
