@@ -521,6 +521,16 @@ def test_a_gradient_by_the_call_that_it_is_the_gradient_of():
     assert (work.flops, work.bytes) == (MM, 2 * (8 * 16 + 16 * 32 + 8 * 32))
 
 
+def test_a_gradient_of_attention_by_its_forward_call():
+    forward = call("FlashAttnFunc", [*QKV, *[[]] * 4], [B, B, B, *[""] * 4], blank("0.", "0.125", "True", before=3))
+    backward = call("FlashAttnFuncBackward", [QKV[0]], [B])
+
+    assert work_of(backward) is None
+    work = work_of(replace(backward, forward=forward))
+    assert work is not None
+    assert (work.flops, work.bytes) == (FLASH * 5 // 2, 2 * MOVED)
+
+
 def test_weights_that_are_handed_on_twice_are_no_operand():
     twice = call("_Linear", [[32, 16], [32, 16], [2, 4, 16]], [B, "unsigned char", B])
 
