@@ -577,3 +577,27 @@ def test_a_device_can_be_named(tmp_path):
 def test_nothing_to_draw(tmp_path):
     with pytest.raises(rl.RooflineError, match="nothing to draw"):
         rl.diagnose(write(tmp_path, trace(kernel("gemm", 10, 20, 1)))).chart()
+
+
+def test_products_of_a_layer_of_its_own_by_its_forward_call(tmp_path):
+    """Transformer Engine: the gradient's two products count in full each, what else it launches helps."""
+    layer = {"Input Dims": [[32, 16], [8, 16]], "Input type": [B, B], "Sequence number": 5}
+    other = {"Input Dims": [[64, 16], [8, 16]], "Input type": [B, B], "Sequence number": 6}
+    back = {"Input Dims": [[8, 32]], "Input type": [B], "Sequence number": 5, "Fwd thread id": 1}
+    events = [
+        op("_Linear", 0, 20, 1, **layer),
+        launch(2, 1, 1),
+        op("_Linear", 25, 10, 2, **other),
+        op("_LinearBackward", 40, 20, 3, **back),
+        *(launch(41 + 2 * n, n, 1) for n in (2, 3, 4)),
+        kernel("nvjet_tst_fwd", 50, 10, 1),
+        kernel("nvjet_tst_dgrad", 60, 10, 2),
+        kernel("nvjet_tst_wgrad", 70, 20, 3),
+        kernel("elementwise_kernel<c10::BFloat16>", 90, 5, 4),
+    ]
+    by, found = rows(tmp_path, *events)
+
+    for name in ("nvjet_tst_fwd", "nvjet_tst_dgrad", "nvjet_tst_wgrad"):
+        assert by[name].demand.flops == 2 * 8 * 16 * 32
+    assert by["elementwise_kernel<c10::BFloat16>"].demand.flops == 0
+    assert found.coverage.share == 1.0

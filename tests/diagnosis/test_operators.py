@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -358,8 +359,6 @@ def test_lengths_of_a_pass():
 
 
 def engine(name, dims, types, lengths, kernel="", cache=None):
-    from dataclasses import replace
-
     from roofline.dtypes import DTYPES
 
     held = None if cache is None else DTYPES[cache]
@@ -418,8 +417,6 @@ def test_several_sequences_over_a_paged_cache_need_the_annotation():
     third = ("sgl_kernel::fwd", [[11, 4, 64], [99, 16, 2, 64], [99, 16, 2, 64], *[[]] * 4, [6], *[[]] * 20],
              [B, B, B, *[""] * 4, INT, *[""] * 20])  # fmt: skip
     texts = [*[""] * 12, "5", "20", *[""] * 6, "0.125", "True", "-1", "-1", "0", "False", "1", "False"]
-    from dataclasses import replace
-
     work = work_of(replace(call(*third, texts), lengths=lengths_of(SUMS)))
     assert work is not None
     assert work.flops == 4 * 4 * 64 * (CONTEXT + 20)
@@ -511,3 +508,30 @@ OLDER = {
     "aten::miopen_convolution_backward_input",
     "aten::miopen_convolution_backward_weight",
 }
+
+
+def test_a_gradient_by_the_call_that_it_is_the_gradient_of():
+    """A layer's backward has dy alone: x and w stand in the forward call, and each of its two products is as large."""
+    forward = call("_LayerNormLinear", [[2, 4, 16], [16], [16], [32, 16]], [B] * 4)
+    backward = call("_LayerNormLinearBackward", [[2, 4, 32]], [B])
+
+    assert work_of(backward) is None
+    work = work_of(replace(backward, forward=forward))
+    assert work is not None
+    assert (work.flops, work.bytes) == (MM, 2 * (8 * 16 + 16 * 32 + 8 * 32))
+
+
+def test_a_gradient_of_attention_by_its_forward_call():
+    forward = call("FlashAttnFunc", [*QKV, *[[]] * 4], [B, B, B, *[""] * 4], blank("0.", "0.125", "True", before=3))
+    backward = call("FlashAttnFuncBackward", [QKV[0]], [B])
+
+    assert work_of(backward) is None
+    work = work_of(replace(backward, forward=forward))
+    assert work is not None
+    assert (work.flops, work.bytes) == (FLASH * 5 // 2, 2 * MOVED)
+
+
+def test_weights_that_are_handed_on_twice_are_no_operand():
+    twice = call("_Linear", [[32, 16], [32, 16], [2, 4, 16]], [B, "unsigned char", B])
+
+    assert work_of(twice).flops == MM

@@ -128,7 +128,7 @@ def _climb(trace: Trace, links: Links, rows: Ints, open_: Ints, book: Book, whic
     import numpy as np
 
     ops, parent = trace.ops, links.parent
-    current = links.op[rows]
+    current, forward = links.op[rows], _forwards(trace)
     for _ in range(_DEEPEST):
         open_ = open_[current[open_] != NONE]
         if not len(open_):
@@ -143,6 +143,8 @@ def _climb(trace: Trace, links: Links, rows: Ints, open_: Ints, book: Book, whic
             np.where(inside, ops.detail[np.maximum(outer, 0)], NONE),
             trace.gpu.name[rows[open_]],
             book.passes[open_],
+            np.where(forward[op] == NONE, NONE, ops.name[forward[op]]),
+            np.where(forward[op] == NONE, NONE, ops.detail[forward[op]]),
         )
         keys, back = distinct(*table)
         numbers = np.array([book.number(*map(int, key)) for key in keys.T], np.int64)[back]
@@ -150,6 +152,33 @@ def _climb(trace: Trace, links: Links, rows: Ints, open_: Ints, book: Book, whic
         which[open_[hit]], owner[open_[hit]] = numbers[hit], op[hit]
         open_ = open_[~hit]
         current[open_] = parent[current[open_]]
+
+
+def _forwards(trace: Trace) -> Ints:
+    """For each gradient whose cost depends on it the operator of its name and number in the forward pass, or NONE."""
+    import numpy as np
+
+    ops, names = trace.ops, trace.names
+    found = np.full(len(ops), NONE, np.int64)
+    if ops.sequence is None or not len(ops):
+        return found
+    asking = {at: name.removesuffix("Backward") for at, name in enumerate(names) if _asks(name)}
+    places = {name: at for at, name in enumerate(names)}
+    wanted = {at: places[name] for at, name in asking.items() if name in places}
+    if not wanted:
+        return found
+    known: dict[tuple[int, int], int] = {}
+    for op in listed(np.flatnonzero(np.isin(ops.name, list(wanted.values())) & (ops.sequence >= 0))):
+        known.setdefault((int(ops.name[op]), int(ops.sequence[op])), op)
+    parent = {at: name for at, name in wanted.items()}
+    for op in listed(np.flatnonzero(np.isin(ops.name, list(wanted)))):
+        found[op] = known.get((parent[int(ops.name[op])], int(ops.sequence[op])), NONE)
+    return found
+
+
+def _asks(name: str) -> bool:
+    known = rule(name) if name.endswith("Backward") else None
+    return known is not None and known.forward
 
 
 def _leave_containers(links: Links, book: Book, which: Ints, owner: Ints) -> None:
@@ -229,7 +258,12 @@ def _share(trace: Trace, rows: Ints, kinds: Ints, book: Book, found: Costing, gr
         at
         for at, label in enumerate(labels)
         if not fitting or (CATEGORIES[int(kinds[group[at]])] in fitting and not _HELPERS.search(label))
-    ] or list(range(len(group)))
+    ]
+    if spread is not None and spread.each:
+        others = [activity for at, activity in enumerate(group) if at not in set(doing)]
+        found.which[others], found.why[others] = NONE, HELPER
+        return
+    doing = doing or list(range(len(group)))
     longest = max(doing, key=lambda at: duration[at])
     if spread is None or not spread.several:
         doing = [at for at in doing if labels[at] == labels[longest]]

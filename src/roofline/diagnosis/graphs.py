@@ -65,8 +65,9 @@ def lend(trace: Trace, links: Links, rows: Ints, kinds: Ints, capture: Trace | N
         return Lent(trace, links, none)
     captures = list(_captures(trace, links))
     if capture is not None:
-        trace, links, offset = _joined(trace, links, capture)
-        captures = [*captures, *_captures(capture, link(capture), offset)]
+        theirs = link(capture)
+        trace, links, offset = _joined(trace, links, capture, theirs)
+        captures = [*captures, *_captures(capture, theirs, offset)]
     op, replay = links.op.copy(), none.copy()
     for at, mine in enumerate(replays):
         fitting = [each for each in captures if len(each.ops) == len(mine) and _alike(trace, kinds[mine], each.ops)]
@@ -160,7 +161,7 @@ def _kinds(trace: Trace, captures: Sequence[_Capture]) -> set[bytes]:
     }
 
 
-def _joined(trace: Trace, links: Links, other: Trace) -> tuple[Trace, Links, int]:
+def _joined(trace: Trace, links: Links, other: Trace, linked: Links) -> tuple[Trace, Links, int]:
     """A trace with the operators of another one behind its own, and how many its own are."""
     import numpy as np
 
@@ -178,8 +179,9 @@ def _joined(trace: Trace, links: Links, other: Trace) -> tuple[Trace, Links, int
         thread=np.r_[ops.thread, empty],
         number=np.r_[ops.number, empty],
         detail=np.r_[ops.detail, shapes],
+        sequence=None if ops.sequence is None else np.r_[ops.sequence, empty],
     )
-    parent = link(other).parent
+    parent = linked.parent
     parents = np.r_[links.parent, np.where(parent == NONE, NONE, parent + offset)]
     joined = replace(trace, ops=both, names=tuple(names), details=tuple(details))
     return joined, replace(links, parent=parents), offset

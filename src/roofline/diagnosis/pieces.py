@@ -54,17 +54,23 @@ class Book:
     outputs: Mapping[tuple[tuple[int, ...], tuple[int, ...]], tuple[int, ...]] | None = None
     cached: tuple[DType | None] | None = None
 
-    def number(self, name: int, detail: int, outer: int, outer_detail: int, kernel: int, lengths: int) -> int:
-        """The piece of such a call, or NONE."""
-        known = rule(self.trace.names[name])
-        key = (name, detail, outer, outer_detail, kernel, lengths if known is not None and known.lengths else NONE)
+    def number(self, *key: int) -> int:
+        """The piece of such a call, or NONE.
+
+        By the numbers of its name and detail, of those of the call around it, of its kernel, of the lengths of its
+        pass, and of the name and detail of what it is the gradient of.
+        """
+        known = rule(self.trace.names[key[0]])
+        lengths = key[5] if known is not None and known.lengths else NONE
+        key = (*key[:5], lengths, *key[6:])
         found = self.known.get(key)
         if found is None:
             found = self.known[key] = self._new(*key)
         return found
 
-    def _new(self, name: int, detail: int, outer: int, outer_detail: int, kernel: int, lengths: int) -> int:
+    def _new(self, *key: int) -> int:
         trace = self.trace
+        name, detail, outer, outer_detail, kernel, lengths, forward, forward_detail = key
         if detail == NONE or rule(trace.names[name]) is None:
             return NONE
         on = trace.names[kernel]
@@ -75,6 +81,8 @@ class Book:
             call = replace(call, output=self._outputs().get((found[0].dims, found[1].dims), ()))
         if lengths != NONE:
             call = replace(call, lengths=self.lengths[lengths], cache=self._cached())
+        if forward_detail != NONE:
+            call = replace(call, forward=read(trace.names[forward], trace.details[forward_detail], on, self.peaks))
         work = work_of(call)
         if work is None:
             return NONE

@@ -71,6 +71,7 @@ class Ranges:
     thread: Ints  # index into Trace.threads
     number: Ints
     detail: Ints  # index into Trace.details: shapes and types of an operator; or NONE
+    sequence: Ints | None = None  # by which a gradient and its operator know each other; None where no file has them
 
     @property
     def end(self) -> Ints:

@@ -237,6 +237,15 @@ def package_backward(call: Call) -> Work | None:
     return backward(_package(call, 1))
 
 
+@cost("^FlashAttn(Varlen)?FuncBackward$", "^FlashAttnQKVPackedFuncBackward$", several=True, forward=True)
+def package_gradient(call: Call) -> Work | None:
+    """(dy), by the arguments of the function whose gradient it is."""
+    known = call.forward
+    if known is None:
+        return None
+    return backward(package_together(known) if "QKV" in known.name else _package(known, 0))
+
+
 @cost("^FlashAttn(Varlen)?QKVPackedFunc$")
 def package_together(call: Call) -> Work | None:
     """(qkv[sequences, positions, 3, heads, dim], dropout, scale, causal, …), of dense sequences."""

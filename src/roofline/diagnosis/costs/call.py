@@ -133,7 +133,8 @@ class Call:
 
     `kernel` is the name of the kernel that it is costed for; `peaks` are the rates of the device, None where it is
     not known; `outer` is the call around it, where that has shapes; `output` are the lengths of what it returns, where
-    another call of the same file tells them; `lengths` those of the pass of a server; `cache` the format of its cache.
+    another call of the same file tells them; `lengths` those of the pass of a server; `cache` the format of its cache;
+    `forward` of a gradient the call that it is the gradient of.
     """
 
     name: str
@@ -148,6 +149,7 @@ class Call:
     output: tuple[int, ...] = ()
     lengths: Lengths | None = None
     cache: DType | None = None
+    forward: Call | None = None
 
     def tensor(self, at: int) -> Tensor | None:
         """The tensor at this place; None where there is none, or its lengths or format are not known."""

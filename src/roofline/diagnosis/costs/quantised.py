@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from roofline.cost import Cost, Work
 from roofline.diagnosis.costs.call import Call, Tensor
@@ -201,16 +202,25 @@ def engine(call: Call) -> Work | None:
     return product(call, Tensor((m, k), eight[1].dtype), Tensor((k, n), eight[0].dtype), written=d.dtype)
 
 
-@cost("^(_Linear|te::_Linear|LinearWithFrozenWeight|MatmulToFP32|LinearFunction)$")
+@cost("^_(LayerNorm)?LinearBackward$", forward=True, each=True)
+def linear_gradient(call: Call) -> Work | None:
+    """(dy), by the arguments of the layer: each product of its gradient, of x or of w, is as large as the layer's."""
+    return None if call.forward is None else linear_function(replace(call.forward, kernel=call.kernel))
+
+
+@cost("^(_Linear|_LayerNormLinear|LinearWithFrozenWeight|MatmulToFP32|LinearFunction)$")
 def linear_function(call: Call) -> Work | None:
     """A layer's own function, (w[n, k], x[.., k], …) or x first: which is which changes neither FLOPs nor bytes.
 
     Where the kernel's name says that it takes 8 bits, they were cast by kernels before it.
     """
-    both = [each for each in call.every() if len(each.dims) > 1 and each.n > 1][:2]
-    if len(both) < 2 or both[0].dims[-1] != both[1].dims[-1] or min(len(each.dims) for each in both) != 2:
+    every = [each for each in call.every() if len(each.dims) > 1 and each.n > 1]
+    w = next((each for each in every if len(each.dims) == 2), None)
+    both = [] if w is None else [each for each in every if each is not w and each.dims[-1] == w.dims[-1]]
+    if w is None or not both:
         return None
-    w, x = sorted(both, key=lambda each: len(each.dims))
+    # Some versions hand on the weights once more, in 8 bits: x is what has other lengths.
+    x = next((each for each in both if each.dims != w.dims), both[0])
     small = any(word in call.kernel.lower() for word in ("e4m3", "fp8", "f8f8"))
     kinds = [DTYPES["fp8"] if small else each.dtype for each in (x, w)]
     k = w.dims[-1]

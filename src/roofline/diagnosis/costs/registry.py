@@ -38,23 +38,26 @@ class Rule:
     """How an operator is costed.
 
     `several`: its work is spread over several kernels, each as long as its part; else one kernel does it, and what
-    else the operator launches helps it. `lengths`: it depends on what is annotated of the pass of a server.
+    else the operator launches helps it; `each`: each of its kernels does all of it. `lengths`: it depends on what is
+    annotated of the pass of a server; `forward`: on the arguments of the operator whose gradient it is.
     """
 
     function: Function
     several: bool = False
     lengths: bool = False
+    forward: bool = False
+    each: bool = False
 
 
 _NAMED: dict[str, Rule] = {}
 _PATTERNS: list[tuple[re.Pattern[str], Rule]] = []
 
 
-def cost(*names: str, several: bool = False, lengths: bool = False) -> Callable[[Function], Function]:
-    """Register what costs operators of these names; one that begins with ^ is a pattern."""
+def cost(*names: str, **how: bool) -> Callable[[Function], Function]:
+    """Register what costs operators of these names; one that begins with ^ is a pattern. `how`: fields of Rule."""
 
     def register(function: Function) -> Function:
-        rule = Rule(function, several, lengths)
+        rule = Rule(function, **how)
         for name in names:
             if name.startswith("^"):
                 _PATTERNS.append((re.compile(name), rule))

@@ -301,7 +301,8 @@ def _ranges(merged: _Merged, role: str) -> Ranges:
     start, duration = _column(parts, "start"), _column(parts, "duration")
     order = _order(start, duration)
     rest = ("name", "lane", "number", "detail")
-    return Ranges(start[order], duration[order], *(_column(parts, each)[order] for each in rest))
+    sequence = None if any(each.sequence is None for each in parts) else _column(parts, "sequence")[order]
+    return Ranges(start[order], duration[order], *(_column(parts, each)[order] for each in rest), sequence=sequence)
 
 
 def _cards(beside: dict[str, Any]) -> tuple[Card, ...]:

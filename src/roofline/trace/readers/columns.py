@@ -39,6 +39,7 @@ class Columns:
     external: Ints | None = None
     device: Ints | None = None
     moved: Ints | None = None
+    sequence: Ints | None = None  # of an operator that autograd knows
 
 
 @dataclass(slots=True)
@@ -182,8 +183,10 @@ class Fill:
                 moved=_whole([each.bytes for each in args]),
             )
         number = _whole([each.correlation for each in args]) if role == "call" else _external(args)
-        detail = self._detail(role, args) if role == "op" else None
-        return Columns(*known, self._lanes(rows), number, detail)
+        if role != "op":
+            return Columns(*known, self._lanes(rows), number)
+        sequence = _whole([each.sequence for each in args])
+        return Columns(*known, self._lanes(rows), number, self._detail(role, args), sequence=sequence)
 
     def _detail(self, role: str, args: list[Any]) -> Ints | None:
         """What the arguments say beyond numbers, each distinct text once."""

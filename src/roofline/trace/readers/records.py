@@ -46,6 +46,7 @@ class OpArgs(Struct, gc=False, eq=False):
     received: Raw = msgspec.field(name="Out msg nelems", default=NOTHING)
     group: Raw = msgspec.field(name="Group size", default=NOTHING)
     dtype: Raw = NOTHING
+    sequence: Any = msgspec.field(name="Sequence number", default=NONE)
     module: Raw = msgspec.field(name="Module Hierarchy", default=NOTHING)
 
 
