@@ -25,6 +25,7 @@ from roofline.trace.classify import CATEGORIES
 from roofline.trace.distinct import distinct
 from roofline.trace.events import KERNEL, NONE, SET, Trace, listed
 from roofline.trace.link import Links
+from roofline.trace.memory import give_back
 
 if TYPE_CHECKING:
     import numpy as np
@@ -191,7 +192,9 @@ def costing(trace: Trace, links: Links, rows: Ints, kinds: Ints, device: Device 
     found = Costing((), which, before, upto, whole, why, owner)
     _once(trace, rows, kinds, book, found)
     _memsets(gpu.moved[rows], np.flatnonzero(gpu.kind[rows] == SET), book, found)
-    return Costing(tuple(book.pieces), which, before, upto, whole, why, owner, tail_of(trace, links, rows))
+    tail = tail_of(trace, links, rows)
+    give_back()
+    return Costing(tuple(book.pieces), which, before, upto, whole, why, owner, tail)
 
 
 def _climb(trace: Trace, links: Links, rows: Ints, open_: Ints, book: _Book, which: Ints, owner: Ints) -> None:
