@@ -22,6 +22,7 @@ from roofline.trace.classify import CATEGORIES
 from roofline.trace.coding import distinct
 from roofline.trace.events import COPY, KERNEL, NONE, SET, Trace, listed
 from roofline.trace.link import Links
+from roofline.trace.memory import give_back
 from roofline.units import NS_PER_S
 
 if TYPE_CHECKING:
@@ -114,12 +115,13 @@ def costing(lent: Lent, rows: Ints, kinds: Ints, device: Device | None) -> Costi
     _leave_containers(links, book, which, owner)
     why = _reasons(lent, rows, which)
     duration = gpu.duration[rows]
-    before, upto, whole = np.zeros(len(rows), np.int64), duration.copy(), duration.copy()
+    before, upto, whole = np.zeros(len(rows), np.int64), duration.astype(np.int64), duration.astype(np.int64)
     operators = tuple(trace.names[each] for each in listed(trace.ops.name))
     found = Costing((), which, before, upto, whole, why, owner, operators)
     _once(lent, rows, kinds, book, found)
     _leave_windows(trace, rows, book, found)
     _moved(trace, rows, book, found)
+    give_back()
     return replace(found, pieces=tuple(book.pieces), tail=tail_of(trace, links, rows))
 
 

@@ -60,13 +60,29 @@ def _of_text(source: Source) -> Evidence:
     refused = refusal(source.head) or _other(source.head)
     reader = reader_of(source.head) if refused is None else None
     if reader is None:
-        raise TraceError(f"{source.name} {refused or _UNKNOWN}")
+        raise TraceError(f"{source.name} {refused or _by_name(source.name) or _UNKNOWN}")
     try:
         return reader.read(Lines(source.blocks, source.warnings))
     except BadValue as error:
         if str(error).startswith(source.name):  # the limit of the text that is read
             raise
         raise TraceError(f"{source.name} {error}") from None
+
+
+# What a file is that its content does not tell, by how it is called.
+_NAMED = {
+    (".nsys-rep", ".qdrep", ".qdstrm"): "a report of Nsight Systems in its own format. Export it: "
+    "nsys export --type sqlite FILE",
+    (".ncu-rep",): "a report of Nsight Compute in its own format. Export it: ncu --import FILE --page raw --csv",
+    (".pftrace", ".perfetto-trace", ".proto"): "a Perfetto trace, which is not read. Convert it: traceconv json FILE",
+    (".xplane.pb", ".pb"): "an XPlane profile of JAX or XLA, which is not read. Export its trace.json.gz",
+    (".etl",): "a log of Windows, which is not read. Record with Nsight Systems",
+}
+
+
+def _by_name(name: str) -> str:
+    """What a file is by its name, or ""."""
+    return next((f"is {said}." for ends, said in _NAMED.items() if name.lower().endswith(ends)), "")
 
 
 _UNKNOWN = (

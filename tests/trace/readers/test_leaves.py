@@ -185,6 +185,18 @@ def test_cells_that_overlap(tmp_path):
         taken(found)
 
 
+def test_a_value_longer_than_any_page(tmp_path):
+    """A type whose size wraps around: refused, and not a text as long as the buffer."""
+    path = made(tmp_path / "a", [(n, "x" * 100, n, n) for n in range(4)], page=4096)
+    data = bytearray(path.read_bytes())
+    kind = (2 * 100 + 13) >> 7 | 0x80, (2 * 100 + 13) & 0x7F  # of the text, as it is written
+    at = data.index(bytes(kind), 4096)
+    data[at : at + 9] = b"\xff" * 9
+    path.write_bytes(data)
+    with tables(path, "x") as found, pytest.raises(TraceError, match="cannot be read"):
+        taken(found)
+
+
 def test_a_tree_that_points_to_itself(tmp_path):
     """An inner page that is its own child: an end, and an error."""
     path = made(tmp_path / "a", [(n, "x" * 60, n, n) for n in range(200)])

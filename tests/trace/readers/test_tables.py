@@ -208,6 +208,13 @@ TEXTS = {
 }
 
 
+@pytest.mark.parametrize(("name", "said"), [("a.nsys-rep", "nsys export"), ("a.ncu-rep", "ncu --import"), ("a.xplane.pb", "XPlane"), ("a.pftrace", "Perfetto")])  # fmt: skip
+def test_files_that_only_their_names_tell(tmp_path, name, said):
+    (tmp_path / name).write_bytes(bytes(range(7, 250)) * 40)
+    with pytest.raises(TraceError, match=said):
+        diagnose(tmp_path / name)
+
+
 @pytest.mark.parametrize("name", TEXTS)
 def test_files_of_other_tools(tmp_path, name):
     (tmp_path / "a").write_text(TEXTS[name])

@@ -30,7 +30,7 @@ _INNER, _LEAF = 5, 13  # kinds of a table's pages
 _DEEPEST = 40  # levels of pages
 _REAL, _ZERO, _ONE = 7, 8, 9  # serial types of records; below 7 are NULL and whole numbers, from 12 on blobs and texts
 _BLOB = 12
-_TAIL = 16  # [byte] behind a buffer, so that a number at its end can be read whole
+_TAIL = 64  # [byte] behind a buffer, so that the numbers of a cell at its end can be read whole
 
 
 class Damaged(ValueError):
@@ -127,8 +127,17 @@ class Leaves:
         if len(at) and ((body > ends).any() or (ends > page + self.usable).any()):
             raise Damaged("a record longer than its cell")
         found = Cells(flat, spilled)
+        past = at + head
+        plain = bool((head > columns).all())  # a type a byte: every record has so many
         for _ in range(columns):
-            kind, start = _kinds(flat, start, at + head)
+            kind = flat[start].astype(np.int64)
+            if plain and (not len(kind) or int(kind.max()) < 0x80):
+                start = start + 1
+            else:
+                plain = False
+                kind, start = _kinds(flat, start, past)
+                if len(kind) and not 0 <= int(kind.min()) <= int(kind.max()) <= _BLOB + 1 + 2 * self.page:
+                    raise Damaged("a value longer than its page")
             found.kinds.append(kind)
             found.places.append(body)
             body = body + _sizes(kind)
@@ -164,10 +173,11 @@ class Cells:
         """A column as whole numbers, `absent` for NULL and for what is none."""
         import numpy as np
 
-        kind = self.kinds[column]
-        size = np.where(kind < _REAL, _sizes(kind), 0)
-        found = _signed(self.flat, self.places[column], size)
-        other = size == 0
+        kind = np.minimum(self.kinds[column], _BLOB)  # what is behind it is none either
+        shift = _shifts()[kind]
+        windows = np.ndarray((len(self.flat) - 7,), ">i8", self.flat, 0, (1,))  # eight bytes from every place on
+        found = windows[self.places[column]].astype(np.int64) >> shift
+        other = shift == _NO_NUMBER
         if other.any():
             found[other] = np.where(kind[other] == _ONE, 1, np.where(kind[other] == _ZERO, 0, absent))
         return found
@@ -216,7 +226,7 @@ def _varint(flat: Bytes, at: Ints) -> tuple[Ints, Ints]:
     for byte in range(1, 9):
         if not len(more):
             break
-        part = flat[np.minimum(at[more], len(flat) - 1)].astype(np.int64)
+        part = flat[at[more]].astype(np.int64)
         at[more] += 1
         last = byte == 8
         value[more] = value[more] << 8 | part if last else value[more] << 7 | part & 0x7F
@@ -228,15 +238,9 @@ def _kinds(flat: Bytes, at: Ints, ends: Ints) -> tuple[Ints, Ints]:
     """The serial type of the next column of each record, NULL behind its last, and where it ends."""
     import numpy as np
 
-    there = np.minimum(at, len(flat) - 1)
-    kind = flat[there].astype(np.int64)
-    if (kind >= 0x80).any():
-        kind, there = _varint(flat, there)
-    else:
-        there = there + 1
     past = at >= ends
-    if past.any():
-        kind[past], there[past] = 0, at[past]
+    kind, there = _varint(flat, np.where(past, 0, at))
+    kind[past], there[past] = 0, at[past]
     return kind, there
 
 
@@ -259,12 +263,17 @@ def _sizes(kind: Ints) -> Ints:
     return short[kind]
 
 
-def _signed(flat: Bytes, at: Ints, size: Ints) -> Ints:
-    """Whole numbers of 0 to 8 bytes in two's complement, the highest byte first."""
+_NO_NUMBER = 63  # the shift of what is no whole number, or one that its type alone says
+
+
+@cache
+def _shifts() -> Any:
+    """By how many bits eight bytes from a value on are shifted, so that its own remain: by its serial type."""
     import numpy as np
 
-    windows = np.ndarray((len(flat) - 7,), ">i8", flat, 0, (1,))
-    return windows[at].astype(np.int64) >> (64 - 8 * np.maximum(size, 1))
+    sizes = _table()[: _BLOB + 1].tolist()
+    whole = [size > 0 and kind < _REAL for kind, size in enumerate(sizes)]
+    return np.array([64 - 8 * size if each else _NO_NUMBER for size, each in zip(sizes, whole, strict=True)], np.int64)
 
 
 __all__: Sequence[str] = ("CHUNK", "Cells", "Damaged", "Leaves", "leaves")
