@@ -118,8 +118,7 @@ def step3p7(config: Config, text: int) -> Tower:
             keys[new] = keys.pop(old)
     config = config.having(keys)
     width, patch = _size(config, "hidden_size"), side(config, "patch_size")
-    ratio = config.find("mlp_ratio")
-    wide = int(width * ratio[1]) if ratio is not None and isinstance(ratio[1], (int, float)) else 0
+    wide = int(width * config.ratio("mlp_ratio", 4.0))
     positions = (side(config, "image_size") // patch) ** 2
     vit = Vit(
         width,
