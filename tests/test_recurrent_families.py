@@ -112,7 +112,17 @@ def test_what_cannot_be_is_one_line(model_type, changes, says):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("change", [{"head_size": 60}, {"head_size": 0}, {"hidden_size": "128"}])
+@pytest.mark.parametrize("ratio", [float("nan"), 1e308, -1, "4", True])
+def test_a_ratio_that_cannot_be_is_one_line(ratio):
+    """Of RWKV 7's MLP; 4 where the file is silent."""
+    with pytest.raises(rl.RooflineError, match="hidden_ratio is") as caught:
+        rl.Model.load({**RWKV7, "hidden_ratio": ratio})
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "change", [{"head_size": 60}, {"head_size": 0}, {"hidden_size": "128"}, {"num_hidden_layers": 10**9}]
+)
 def test_heads_of_rwkv_that_cannot_be_are_one_line(change):
     with pytest.raises(rl.RooflineError) as caught:
         rl.Model.load({**RWKV6, **change})

@@ -47,6 +47,17 @@ TOWERS: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = {
     "llava_next": ({}, {**CLIP, "model_type": "siglip_vision_model"}, {"image_grid_pinpoints": [[16, 16]]}),
     "llava_next_video": ({}, CLIP, {"image_grid_pinpoints": [[16, 16]]}),
     "llava_onevision": ({}, {**SIGLIP, "vision_use_head": False}, {"image_grid_pinpoints": [[16, 16]]}),
+    "deepseek_vl": ({}, SIGLIP, {}),
+    "glmga": ({"pad_token_id": 0}, GLM, {}),
+    "lfm2_vl": (
+        {"conv_L_cache": 3, "layer_types": ["conv", "full_attention"], "pad_token_id": 0},
+        {**VIT, "model_type": "siglip2_vision_model", "num_patches": 16, "vision_use_head": False},
+        {"downsample_factor": 2, "projector_hidden_size": 18},
+    ),
+    "lighton_ocr": ({}, {**VIT, "model_type": "pixtral"}, {"spatial_merge_size": 2}),
+    "qianfan_ocr": ({}, {**INTERN, "model_type": "qianfan_ocr_vision"}, {"downsample_ratio": 0.5}),
+    "shieldgemma2": ({}, {**VIT, "image_size": 16, "vision_use_head": False}, {"mm_tokens_per_image": 4}),
+    "video_llama_3": ({}, {**VIT, "model_type": "video_llama_3_vision"}, {}),
     "paligemma": ({"head_dim": 4}, {**SIGLIP, "vision_use_head": False}, {"projection_dim": 24}),
     "qwen2_5_vl": (
         {},
@@ -103,5 +114,6 @@ _TEXT_TYPES = {
     **{"kimi_k25": "deepseek_v3", "mistral3": "mistral", "aya_vision": "cohere2", "cohere2_vision": "cohere2"},
     **{"glm46v": "glm4v_text", "idefics3": "llama", "smolvlm": "llama", "internvl": "qwen2", "llava": "llama"},
     **{"llava_next": "mistral", "llava_next_video": "llama", "llava_onevision": "qwen2", "paligemma": "gemma"},
-    "vipllava": "llama",
+    **{"vipllava": "llama", "deepseek_vl": "llama", "glmga": "glm4v_text", "lfm2_vl": "lfm2", "qianfan_ocr": "qwen3"},
+    **{"lighton_ocr": "qwen3", "shieldgemma2": "gemma3_text", "video_llama_3": "qwen2"},
 }

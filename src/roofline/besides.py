@@ -18,6 +18,7 @@ _BESIDE = (
 _OF_TOWERS = (
     *("spatial_merge_size", "mm_tokens_per_image", "multimodal_projector_bias", "vision_feature_layer"),
     *("projection_dim", "downsample_ratio", "scale_factor", "downsample_factor", "alignment_intermediate_size"),
+    *("projector_bias", "projector_hidden_size", "projector_use_layernorm"),
 )
 _QUOTE = "'\""
 

@@ -98,6 +98,7 @@ NO_KV_HEADS = "The file names no KV heads: counted as many as attention heads"
 
 _LARGEST = 1 << 48
 _MOST_KEYS = 10_000  # that are looked through for what is not read
+_STEEPEST = 1 << 16
 LARGEST_FILE = 4 * MIB
 LARGEST_LIST = 32 * MIB  # of hf_quant_config.json, which may have an entry for each module
 EXPECTED = "a config.json, a JSON object of a few KiB with a model's keys"
@@ -217,6 +218,16 @@ class Config:
         key, value = found
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
             raise self.fail(f"{key} is {shown(value)}. Possible: a number from 0 to 1.")
+        return float(value)
+
+    def ratio(self, name: str, default: float) -> float:
+        """The number `name` above 0 and of a sane size, or the default; raises ConfigError for anything else."""
+        found = self.find(name)
+        if found is None:
+            return default
+        key, value = found
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < _STEEPEST:
+            raise self.fail(f"{key} is {shown(value)}. Possible: a number above 0 and below {_STEEPEST:,}.")
         return float(value)
 
     def rotary_share(self, default: float) -> float:

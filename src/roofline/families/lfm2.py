@@ -4,7 +4,6 @@ from dataclasses import replace
 from typing import cast
 
 from roofline.config import Config
-from roofline.errors import shown
 from roofline.families import family
 from roofline.model import Model
 from roofline.parts.attention import HeadNorm, Limits
@@ -25,10 +24,7 @@ def lfm2(config: Config) -> Model:
     """LFM2: a gated MLP whose width the file may have fitted."""
     wide = config.integer("block_ff_dim" if config.find("block_ff_dim") else "intermediate", "the width of the MLP")
     if config.flag("block_auto_adjust_ff_dim", True):
-        found = config.find("block_ffn_dim_multiplier")
-        factor = found[1] if found else 1.0
-        if isinstance(factor, bool) or not isinstance(factor, (int, float)) or not 0 < factor < 1 << 16:
-            raise config.fail(f"block_ffn_dim_multiplier is {shown(factor)}. Possible: a number above 0.")
+        factor = config.ratio("block_ffn_dim_multiplier", 1.0)
         of = config.integer("block_multiple_of", "what the MLP's width is a multiple of", 256)
         wide = of * -(-int(factor * int(2 * wide / 3)) // of)
     fitted = config.having({**config.keys, "intermediate_size": wide})

@@ -142,9 +142,7 @@ def rwkv5(config: Config) -> Model:
 def rwkv7(config: Config) -> Model:
     """RWKV 7 (Goose): the delta rule with rates and decays out of low ranks; no gate in the MLP."""
     width = config.integer("hidden", "the width of every matrix")
-    ratio = config.find("hidden_ratio")
-    times = ratio[1] if ratio and isinstance(ratio[1], (int, float)) and not isinstance(ratio[1], bool) else 4
-    wide = config.count("intermediate") or int(times * width)
+    wide = config.count("intermediate") or int(config.ratio("hidden_ratio", 4.0) * width)
     sizes = _sizes(config, config.integer("head_dim", "the width of a head", 64), wide)
     hidden, values = sizes.hidden, sizes.values
     ranks = {

@@ -118,8 +118,7 @@ def step3p7(config: Config, text: int) -> Tower:
             keys[new] = keys.pop(old)
     config = config.having(keys)
     width, patch = _size(config, "hidden_size"), side(config, "patch_size")
-    ratio = config.find("mlp_ratio")
-    wide = int(width * ratio[1]) if ratio is not None and isinstance(ratio[1], (int, float)) else 0
+    wide = int(width * config.ratio("mlp_ratio", 4.0))
     positions = (side(config, "image_size") // patch) ** 2
     vit = Vit(
         width,
@@ -213,7 +212,7 @@ def qwen2_5_vl(config: Config, text: int) -> Tower:
     return _merger(config, vit, merge, config.integer("out_hidden_size", "the width that the vision tower gives", text))
 
 
-@tower("gemma3")
+@tower("gemma3", "shieldgemma2")
 def gemma3(config: Config, text: int) -> Tower:
     """Gemma 3: SigLIP, its patches pooled into as many tokens as the file says."""
     width, patch = _size(config, "hidden_size"), side(config, "patch_size")
@@ -238,7 +237,7 @@ def gemma3(config: Config, text: int) -> Tower:
     return Tower((body, Stage(1, (*own, *merged("projector", (width, text), False)))))
 
 
-@tower("mistral3")
+@tower("mistral3", "lighton_ocr")
 def mistral3(config: Config, text: int) -> Tower:
     """Mistral 3: Pixtral, squares of patches merged into one token."""
     width = _size(config, "hidden_size")

@@ -1,5 +1,6 @@
 """Vision towers that several larger models take as they are, and what joins them to a text model."""
 
+from dataclasses import replace
 from typing import cast
 
 from roofline.config import Config
@@ -32,6 +33,9 @@ def _vit(config: Config, usual: str) -> Vit:
         "smolvlm_vision": _siglip,
         "pixtral": _pixtral,
         "internvl_vision": _internvl,
+        "qianfan_ocr_vision": _internvl,
+        "siglip2_vision_model": _siglip2,
+        "video_llama_3_vision": _turned,
     }
     if not isinstance(kind, str) or kind not in readers:
         raise UnknownTower(f"{shown(kind, 40)} is a tower that is not known here. Possible: {', '.join(readers)}.")
@@ -66,6 +70,17 @@ def _siglip(config: Config) -> Vit:
     size = width + 4 * width * (width + 1) + 2 * width + 2 * width * wide + width + wide
     head = (Scale("pooling_head", Axis("pooling_head", size), added=True),) if headed else ()
     return _plain(config, positions=_patches(config), after=True, rotated=False, first=head)
+
+
+def _siglip2(config: Config) -> Vit:
+    """SigLIP 2: images of any shape, up to so many patches."""
+    rows = config.integer("num_patches", "the learned positions", most=1 << 24)
+    return replace(_siglip(config.having({**config.keys, "image_size": side(config, "patch_size")})), positions=rows)
+
+
+def _turned(config: Config) -> Vit:
+    """SigLIP with rotary positions and no table of them."""
+    return _plain(config, after=True)
 
 
 def _pixtral(config: Config) -> Vit:
@@ -133,7 +148,7 @@ def paligemma(config: Config, text: int) -> Tower:
     return _joined(config, vit, 1, *merged("projector", (vit.width, width), True))
 
 
-@tower("internvl")
+@tower("internvl", "qianfan_ocr")
 def internvl(config: Config, text: int) -> Tower:
     """InternVL: squares of patches side by side, a norm and two matrices."""
     vit, share = _vit(config, "internvl_vision"), config.share("downsample_ratio", 0.5)
@@ -148,6 +163,24 @@ def idefics3(config: Config, text: int) -> Tower:
     vit = _vit(config, "idefics3_vision")
     square = config.integer("scale_factor", "how many patches are one token", 2, most=1 << 10) ** 2
     return _joined(config, vit, square, *merged("projector", (vit.width * square, text), False))
+
+
+@tower("lfm2_vl")
+def lfm2_vl(config: Config, text: int) -> Tower:
+    """LFM2-VL: squares of patches side by side, a norm where the file does not say no, and two matrices."""
+    vit, square = _vit(config, "siglip2_vision_model"), _square(config)
+    wide, bias = vit.width * square, config.flag("projector_bias", True)
+    inside = config.integer("projector_hidden_size", "the width of the projector", 2560)
+    normed = (_norm("projector_norm", wide),) if config.flag("projector_use_layernorm", True) else ()
+    return _joined(config, vit, square, *normed, *merged("projector", (wide, inside, text), bias))
+
+
+@tower("deepseek_vl", "video_llama_3")
+def deepseek_vl(config: Config, text: int) -> Tower:
+    """DeepSeek-VL and VideoLLaMA 3: a tower and two matrices."""
+    usual = "siglip_vision_model" if config.keys["larger"] == "deepseek_vl" else "video_llama_3_vision"
+    vit = _vit(config, usual)
+    return _joined(config, vit, 1, *merged("projector", (vit.width, text, text), True))
 
 
 @tower("aya_vision")
@@ -178,7 +211,7 @@ def _halved(inp: int, wide: int, out: int) -> tuple[tuple[int, Part], ...]:
     return (1, first), (1, second)
 
 
-@tower("glm4v", "glm46v", "glm4v_moe")
+@tower("glm4v", "glm46v", "glmga", "glm4v_moe")
 def glm4v(config: Config, text: int) -> Tower:
     """GLM 4.1V to 4.6V: a convolution that joins squares of patches, then a gated MLP."""
     width, merge = _size(config, "hidden_size"), side(config, "spatial_merge_size")
