@@ -57,6 +57,14 @@ def test_a_plan_in_json(roofline, small):
     assert any(each["name"] == "exact" and each["value"] > 0 for each in found["conventions"])
 
 
+def test_stages_of_unequal_layers(roofline, small):
+    """Four layers over three stages: how many each has, in text and JSON."""
+    plan = (*BASE[:2], "--gpus", "3", "--global-batch", "4096", "--sequence", "128", "--pp", "3", "--micro-batch", "1")
+    found = roofline("train", small, *plan, "--json").json
+    assert found["stage_layers"] == [1, 2, 1]
+    assert "3 stages: 1 of 2 layers, 2 of 1" in " ".join(roofline("train", small, *plan).out.split())
+
+
 def test_text_fits_80_columns(roofline, small):
     """Verdict, times, stages, traffic, memory, knobs, assumptions."""
     plan = (

@@ -356,7 +356,8 @@ def test_search_where_nothing_fits():
     [
         (Plan(dp=3), 4, "not the 4 GPUs"),
         (Plan(tp=16), 16, "16 ranks do not divide the 8 heads"),
-        (Plan(pp=3), 3, "do not divide the 8 layers"),
+        (Plan(pp=16), 16, "16 pipeline stages are more than the 8 layers. Possible: up to 8"),
+        (Plan(pp=2, chunks=6, accumulate=2), 2, "of 6 chunks are more than the 8 layers"),
         (Plan(zero=4), 1, "no stage 4"),
         (Plan(zero=True), 1, "no stage"),
         (Plan(cp=256), 256, "multiple of 512"),
@@ -383,7 +384,7 @@ def test_a_plan_that_cannot_be_is_one_line(plan, gpus, words):
         (lambda: train(Setting(LLAMA, CLUSTER, Plan(), LENGTH), 1, 0), "whole number of sequences"),
         (lambda: search(Setting(LLAMA, CLUSTER, Plan(), LENGTH), 1, 7), "whole number of sequences"),
         (lambda: search(Setting(LLAMA, Cluster(H100), Plan(), LENGTH), 64, LENGTH * 64), "--network-busbw"),
-        (lambda: search(Setting(LLAMA, CLUSTER, Plan(), LENGTH), 7, LENGTH), "No plan of 7 GPUs"),
+        (lambda: search(Setting(LLAMA, CLUSTER, Plan(), LENGTH), 11, LENGTH), "No plan of 11 GPUs"),
         (lambda: search(Setting(LLAMA, CLUSTER, Plan(), LENGTH), 8, LENGTH * 8, pins=Pins(tp=3)), "with tp 3 divides"),
         (lambda: search(Setting(LLAMA, CLUSTER, Plan(), LENGTH), 8, LENGTH * 8, pins=Pins(zero=4)), "no stage 4"),
         (lambda: Recipe(optimizer="lion"), "Unknown optimizer"),
@@ -421,7 +422,7 @@ def test_llama_405b_is_slower_than_its_bound(gpus, dp, cp, length, per_dp, teraf
 LLAMA_405B = {
     "hidden_size": 16384,
     "intermediate_size": 53248,
-    "num_hidden_layers": 128,
+    "num_hidden_layers": 126,
     "num_attention_heads": 128,
     "num_key_value_heads": 8,
     "vocab_size": 128256,

@@ -55,20 +55,22 @@ def train_text(answer: Answer) -> RenderableType:
     )
 
 
-def plan_words(plan: Plan) -> str:
-    """A plan in one line."""
+def plan_words(plan: Plan, layers: int) -> str:
+    """A plan of so many layers in one line."""
     sizes = {"dp": plan.dp, "tp": plan.tp, "pp": plan.pp, "cp": plan.cp, "ep": plan.ep}
     words = [f"{name} {int(_f(n))}" for name, n in sizes.items() if name == "dp" or n != 1]
     words += [f"zero {int(_f(plan.zero))}"] if plan.zero else []
     words += [f"micro-batch {int(_f(plan.micro_batch))} x {int(_f(plan.accumulate))}"]
     words += [f"{int(_f(plan.chunks))} chunks"] if plan.chunks != 1 else []
+    words += [plan.stages(layers).words] if plan.pp != 1 else []
     return ", ".join(words)
 
 
 def _title(answer: Answer) -> str:
     setting = answer.setting
     what = f"{setting.model.name} on {answer.gpus:,} x {setting.cluster.device.name}"
-    return f"{what}: {answer.tokens:,} tokens a step in sequences of {setting.length:,}; {plan_words(setting.plan)}"
+    step = f"{answer.tokens:,} tokens a step in sequences of {setting.length:,}"
+    return f"{what}: {step}; {plan_words(setting.plan, setting.model.layers)}"
 
 
 def _verdict(answer: Answer) -> str:

@@ -176,6 +176,7 @@ def _train(answer: Answer) -> TrainRecord:
         tokens=answer.tokens,
         sequence=answer.setting.length,
         plan=plan_record(answer.setting.plan),
+        stage_layers=list(answer.setting.plan.stages(answer.setting.model.layers).counts),
         recipe=_recipe(answer.setting.recipe),
         time=StepTimes(
             seconds=answer.seconds,

@@ -218,7 +218,7 @@ class KnobRecord(msgspec.Struct):
 
 
 class TrainRecord(msgspec.Struct):
-    """`train --json`."""
+    """`train --json`; `stage_layers` are those of each pipeline stage, the first first."""
 
     schema: Literal["roofline.train/1"]
     model: SizeRecord
@@ -227,6 +227,7 @@ class TrainRecord(msgspec.Struct):
     tokens: int
     sequence: int
     plan: PlanRecord
+    stage_layers: list[int]
     recipe: RecipeRecord
     time: StepTimes
     tokens_per_second: float

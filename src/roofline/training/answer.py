@@ -259,6 +259,8 @@ def _of_plan(answer: Answer) -> Iterator[str]:
     if answer.traffic:
         yield "Bytes are those of rings; a switch that reduces in the network, or compression, can send less"
     if plan.pp != 1:
-        yield "The slowest stage sets the pipeline's pace: its layers and the busier end of the model"
+        stages = plan.stages(answer.setting.model.layers)
+        uneven = "; the ends of the model stand on stages with fewer layers" if stages.short else ""
+        yield f"{stages.words}, taken as alike{uneven}: the slowest stage sets the pipeline's pace"
     if plan.zero in (2, 3) and plan.accumulate != 1:
         yield "ZeRO-2 and 3 reduce gradients every micro-batch; ZeRO-3 gathers weights twice every micro-batch"

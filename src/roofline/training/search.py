@@ -13,6 +13,7 @@ from roofline.shard import MOST_RANKS, Shard
 from roofline.training.conventions import check_causal
 from roofline.training.plan import NEAR, STAGES, Plan, check_axes, experts_of, no_stage
 from roofline.training.recipe import Recompute
+from roofline.training.stages import too_many
 from roofline.training.train import Setting, Step, step
 from roofline.units import gib, percent, si
 
@@ -161,15 +162,15 @@ def _plans(setting: Setting, ranks: int, sequences: int, pins: Pins) -> Iterator
         for micro in pins.of("micro_batch", _divisors(sequences // dp)):
             for times in pins.of("accumulate", (sequences // dp // micro,)):
                 for chunks in _chunks(pp, times, pins):
-                    if layers % (pp * chunks) == 0:
+                    if not too_many(layers, pp, chunks):
                         for ep, zero in product(spreads, stages):
                             yield dp, pp, cp, ep, zero, micro, times, chunks
 
 
 def _splits(setting: Setting, ranks: int, pins: Pins) -> Iterator[tuple[int, int, int]]:
-    """(dp, pp, cp) of `ranks` that divide layers and sequences."""
+    """(dp, pp, cp) of `ranks` with no more stages than layers, that divide sequences."""
     layers, group = setting.model.layers, setting.plan.shard_group
-    for pp in (each for each in pins.of("pp", _divisors(ranks)) if layers % each == 0):
+    for pp in (each for each in pins.of("pp", _divisors(ranks)) if not too_many(layers, each, 1)):
         for cp in pins.of("cp", _divisors(ranks // pp)):
             split = cp == 1 or setting.length % (2 * cp) == 0
             for dp in pins.of("dp", (ranks // pp // cp,)):
