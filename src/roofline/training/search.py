@@ -46,7 +46,7 @@ class Pins:
     def of(self, axis: str, values: Iterable[int]) -> list[int]:
         """Those of an axis' values that stay."""
         only = getattr(self, axis)
-        return [each for each in values if only is None or each == only]
+        return list(values) if only is None else [each for each in values if each == only]
 
     @property
     def words(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple, cast
 
 from roofline.num import Num, ceil_div, exact_div, maximum, where
@@ -16,7 +17,7 @@ class Share(NamedTuple):
     after: Num
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Stages:
     """`pp` stages of `layers`: of some one layer more than of the others, where they do not divide.
 
@@ -27,17 +28,17 @@ class Stages:
     layers: int
     pp: Num = 1
 
-    @property
+    @cached_property
     def most(self) -> Num:
         """Layers of the largest stage."""
         return ceil_div(max(self.layers, 1), self.pp)
 
-    @property
+    @cached_property
     def fewest(self) -> Num:
         """Layers of the smallest stage."""
         return max(self.layers, 1) // self.pp
 
-    @property
+    @cached_property
     def short(self) -> Num:
         """How many stages have one layer less than the largest."""
         return self.pp * self.most - max(self.layers, 1)
