@@ -166,7 +166,50 @@ def test_what_does_not_fit_is_answered_and_marked(roofline):
     answer = roofline(*LESSON, "--global-batch", "524288", "--unfused", "--gradients", "fp32")
     assert answer.code == 3
     assert "Does not fit" in answer.out
-    assert "No micro-batch fits" in answer.out
+    assert "No micro-batch fits. It fits with" in " ".join(answer.out.split())
+
+
+@pytest.mark.parametrize(
+    ("run", "wanted"),
+    [
+        # 8 B parameters of 2 + 2 + 12 bytes: 128 GB on each, and over eight GPUs 16.
+        (["llama-3.1-8b", "--gpus", "8", "--micro-batch", "1"], ["--zero"]),
+        (["llama-3.1-8b", "--gpus", "8", "--zero", "3"], ["--micro-batch"]),
+        (["llama-3.1-8b", "--gpus", "1", "--global-batch", "64k"], ["--gpus"]),
+        (["llama-3.1-70b", "--gpus", "16", "--zero", "3", "--micro-batch", "1"], ["--recompute"]),
+        (["llama-3.1-405b", "--gpus", "64", "--micro-batch", "1"], ["--zero", "--gpus"]),
+    ],
+)
+def test_what_would_make_it_fit(roofline, run, wanted):
+    """In this order: micro-batch, ZeRO, recomputation, ranks, GPUs; run again with it, it fits."""
+    base = ("--device", "h100-sxm", "--sequence", "8k", "--network-busbw", "50GB/s")
+    batch = () if "--global-batch" in run else ("--global-batch", "4M")
+    answer = roofline("train", *run, *base, *batch, "--json")
+    assert answer.code == 3
+    options = answer.json["memory"]["fits_with"].split()
+    given = [each for each in options if each.startswith("--")]
+    assert set(wanted) <= set(given), options
+    kept = dict(zip(run[1::2], run[2::2], strict=True))
+    flags = [each for each in given if each == "--sequence-parallel"]
+    pairs = [each for each in options if each != "--sequence-parallel"]
+    changed = kept | dict(zip(pairs[::2], pairs[1::2], strict=True))
+    again = roofline(
+        "train", run[0], *(word for pair in changed.items() for word in pair), *flags, *base, *batch, "--json"
+    )
+    assert again.code == 0, (options, again.err)
+    assert again.json["memory"]["fits_with"] is None
+
+
+def test_what_nothing_makes_fit(roofline, tmp_path):
+    """A megabyte of memory: said in one line."""
+    path = tmp_path / "box.toml"
+    path.write_text(
+        BOX.replace("[memory]", '[memory]\ncapacity = { value = "1 MB", status = "measured", source = "a test" }'),
+        "utf-8",
+    )
+    answer = roofline("train", "gpt2", "--device", str(path), "--gpus", "1", "--global-batch", "1k", "--sequence", "1k")
+    assert answer.code == 3
+    assert "Nor does it with ZeRO-3, full recomputation" in " ".join(answer.out.split())
 
 
 def test_lora_in_text(roofline, small):

@@ -13,7 +13,7 @@ from roofline.show.terminal import bullets, table, text
 from roofline.show.training_record import link_of
 from roofline.show.training_text import lines_of
 from roofline.training.answer import Answer
-from roofline.training.memory import Footprint
+from roofline.training.fitting import MOST_TIMES
 from roofline.training.plan import Plan
 from roofline.training.search import Found
 from roofline.training.step import FORWARD, INPUTS, RECOMPUTED, UPDATE, WEIGHTS
@@ -46,7 +46,7 @@ def train_text(answer: Answer) -> RenderableType:
         _stages(answer),
         text(),
         *_traffic(answer),
-        *_memory(answer.step.footprint),
+        *_memory(answer),
         text(),
         *_knobs(answer),
         text(),
@@ -202,7 +202,8 @@ def _communication(answer: Answer) -> str:
     )
 
 
-def _memory(held: Footprint) -> list[RenderableType]:
+def _memory(answer: Answer) -> list[RenderableType]:
+    held = answer.step.footprint
     parts = {
         "weights": held.weight_bytes,
         "gradients": held.gradient_bytes,
@@ -216,7 +217,19 @@ def _memory(held: Footprint) -> list[RenderableType]:
     of = f"{gib(_f(held.total_bytes))} of {gib(held.available_bytes)}: {listed}."
     head = text(f"Fits: {of}") if held.fits else text(f"Does not fit: {of}", "bold red")
     most = int(_f(held.largest_micro_batch))
-    return [head, text(f"Largest micro-batch: {most:,}." if most else "No micro-batch fits.")]
+    line = f"Largest micro-batch: {most:,}." if most else "No micro-batch fits."
+    return [head, text(line if held.fits else f"{line} {_remedy(answer)}")]
+
+
+def _remedy(answer: Answer) -> str:
+    """What would make it fit, in one line."""
+    found = answer.remedy
+    if found is None:
+        return (
+            "Nor does it with ZeRO-3, full recomputation, more tensor and pipeline ranks, or up to "
+            f"{MOST_TIMES * answer.gpus:,} GPUs."
+        )
+    return f"It fits with {found.options}: {gib(found.total_bytes)}."
 
 
 def _knobs(answer: Answer) -> list[RenderableType]:

@@ -31,7 +31,6 @@ from roofline.show.training_schema import (
 )
 from roofline.training.answer import Answer
 from roofline.training.flows import Flow
-from roofline.training.memory import Footprint
 from roofline.training.plan import FAR, NEAR, Plan
 from roofline.training.recipe import Recipe
 from roofline.training.search import Found
@@ -195,7 +194,7 @@ def _train(answer: Answer) -> TrainRecord:
         conventions=_conventions(used),
         communication=_communication(answer),
         kernels=[_kernel(each, answer) for each in step.calls],
-        memory=_memory(step.footprint),
+        memory=_memory(answer),
         budget=budget,
         sensitivity=[KnobRecord(*each) for each in answer.knobs],
         warnings=list(answer.warnings),
@@ -266,7 +265,8 @@ def _flow(flow: Flow, answer: Answer) -> FlowRecord:
     )
 
 
-def _memory(held: Footprint) -> TrainingMemory:
+def _memory(answer: Answer) -> TrainingMemory:
+    held, remedy = answer.step.footprint, answer.remedy
     most = held.largest_micro_batch
     return TrainingMemory(
         weight_bytes=_f(held.weight_bytes),
@@ -279,6 +279,7 @@ def _memory(held: Footprint) -> TrainingMemory:
         reserve=held.reserve,
         fits=None if held.fits is None else bool(held.fits),
         largest_micro_batch=None if most is None else int(_f(most)),
+        fits_with=None if remedy is None else remedy.options,
     )
 
 

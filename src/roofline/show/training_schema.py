@@ -187,7 +187,7 @@ class StepKernel(msgspec.Struct):
 
 
 class TrainingMemory(msgspec.Struct):
-    """Bytes of the fullest rank."""
+    """Bytes of the fullest rank; `fits_with` are options with which a plan fits that does not."""
 
     weight_bytes: float
     gradient_bytes: float
@@ -199,6 +199,7 @@ class TrainingMemory(msgspec.Struct):
     reserve: float
     fits: bool | None
     largest_micro_batch: int | None
+    fits_with: str | None
 
 
 class BudgetRecord(msgspec.Struct):

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Literal, NamedTuple, cast
 
 from roofline.errors import BadValue
+from roofline.training.fitting import Remedy, remedy
 from roofline.training.flows import Flow
 from roofline.training.plan import Cluster
 from roofline.training.recipe import Recompute
@@ -138,6 +139,11 @@ class Answer:
         """What cannot be, or is probably mixed up: a measured time under its bound, a share over 1."""
         known = self.setting.cluster.device.assumptions
         return (*_too_fast(self), *(each for each in self.utilisation.warnings if each not in known))
+
+    @cached_property
+    def remedy(self) -> Remedy | None:
+        """What would make a plan fit that does not; None where it does, or where nothing is enough."""
+        return remedy(self.setting, self.gpus) if self.step.footprint.fits == 0 else None
 
     @cached_property
     def knobs(self) -> tuple[Knob, ...]:
