@@ -193,9 +193,8 @@ def test_what_would_make_it_fit(roofline, run, wanted):
     flags = [each for each in given if each == "--sequence-parallel"]
     pairs = [each for each in options if each != "--sequence-parallel"]
     changed = kept | dict(zip(pairs[::2], pairs[1::2], strict=True))
-    again = roofline(
-        "train", run[0], *(word for pair in changed.items() for word in pair), *flags, *base, *batch, "--json"
-    )
+    words = [word for pair in changed.items() for word in pair]
+    again = roofline("train", run[0], *words, *flags, *base, *batch, "--json")
     assert again.code == 0, (options, again.err)
     assert again.json["memory"]["fits_with"] is None
 
@@ -203,11 +202,10 @@ def test_what_would_make_it_fit(roofline, run, wanted):
 def test_what_nothing_makes_fit(roofline, tmp_path):
     """A megabyte of memory: said in one line."""
     path = tmp_path / "box.toml"
-    path.write_text(
-        BOX.replace("[memory]", '[memory]\ncapacity = { value = "1 MB", status = "measured", source = "a test" }'),
-        "utf-8",
-    )
-    answer = roofline("train", "gpt2", "--device", str(path), "--gpus", "1", "--global-batch", "1k", "--sequence", "1k")
+    capacity = 'capacity = { value = "1 MB", status = "measured", source = "a test" }'
+    path.write_text(BOX.replace("[memory]", f"[memory]\n{capacity}"), "utf-8")
+    run = ("--device", str(path), "--gpus", "1", "--global-batch", "1k", "--sequence", "1k")
+    answer = roofline("train", "gpt2", *run)
     assert answer.code == 3
     assert "Nor does it with ZeRO-3, full recomputation" in " ".join(answer.out.split())
 

@@ -12,7 +12,7 @@ from roofline.training.recipe import Recompute
 from roofline.training.train import Setting
 
 RECOMPUTED = ("none", "selective", "full")  # from what keeps most
-MOST_TIMES = 1024  # as many GPUs as given, doubled up to this
+MOST_TIMES = 1 << 10  # as many GPUs as given, doubled up to this
 
 
 @dataclass(frozen=True, slots=True)
