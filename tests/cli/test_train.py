@@ -255,6 +255,8 @@ def test_search(roofline, small):
     assert answer["best"]["time"]["seconds"] == pytest.approx(answer["pareto"][0]["step_seconds"])
     out = roofline("train", small, *BASE, "--search").out
     assert "fastest that fits" in out and "plans divide" in out
+    pinned = " ".join(roofline("train", small, *BASE, "--search", "--tp", "2", "--recompute", "full").out.split())
+    assert "sequence-parallel, recompute full" in pinned
     assert max(len(line) for line in out.splitlines()) <= 80
 
 

@@ -63,6 +63,8 @@ def plan_words(plan: Plan, layers: int) -> str:
     words += [f"micro-batch {int(_f(plan.micro_batch))} x {int(_f(plan.accumulate))}"]
     words += [f"{int(_f(plan.chunks))} chunks"] if plan.chunks != 1 else []
     words += [plan.stages(layers).words] if plan.pp != 1 else []
+    words += ["sequence-parallel"] if plan.sequence_parallel and plan.tp > 1 else []
+    words += [plan.schedule] if plan.pp != 1 and plan.schedule != Plan().schedule else []
     return ", ".join(words)
 
 
@@ -70,7 +72,9 @@ def _title(answer: Answer) -> str:
     setting = answer.setting
     what = f"{setting.model.name} on {answer.gpus:,} x {setting.cluster.device.name}"
     step = f"{answer.tokens:,} tokens a step in sequences of {setting.length:,}"
-    return f"{what}: {step}; {plan_words(setting.plan, setting.model.layers)}"
+    again = setting.recipe.recompute
+    words = plan_words(setting.plan, setting.model.layers)
+    return f"{what}: {step}; {words}{'' if again.word == 'none' else f', recompute {again.word}'}"
 
 
 def _verdict(answer: Answer) -> str:
