@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import json
 
 import pytest
@@ -295,6 +297,22 @@ def test_recomputation_and_budget_beside_search(roofline, small):
     assert any("is taken as" in each for each in found["best"]["assumptions"])
 
 
+def test_a_search_says_that_it_is_under_way(roofline, small, monkeypatch):
+    """On a terminal, while it looks; one plan alone is quick."""
+    said: list[str] = []
+
+    @contextlib.contextmanager
+    def busy(what: str):
+        said.append(what)
+        yield
+
+    monkeypatch.setattr(importlib.import_module("roofline.cli.train"), "busy", busy)
+    assert roofline("train", small, *BASE, "--json").code == 0
+    assert said == []
+    assert roofline("train", small, *BASE, "--search", "--tp", "2", "--json").code == 0
+    assert said == ["Looking at plans"]
+
+
 def test_search_where_nothing_fits(roofline):
     """405B on one card: exit code 3 and the smallest need."""
     one = ("--device", "rtx-4090", "--gpus", "1", "--global-batch", "8k", "--sequence", "1000")
@@ -335,6 +353,7 @@ def test_search_where_nothing_fits(roofline):
         (["--search", "--step-time", "1s"], ["--step-time", "--search", "one plan"]),
         (["--search", "--compute-time", "1s"], ["--compute-time", "--search", "one plan"]),
         (["--search", "--tp", "3"], ["with tp 3", "8 GPUs"]),
+        (["--search", "--pp", "3"], ["with pp 3", "tp 1, 2, 4, 8: no pp, dp and micro-batch"]),
         (["--search", "--zero", "4"], ["no stage 4"]),
         (["--search", "--tp", "8", "--dp", "8"], ["with dp 8, tp 8"]),
         (["--document", "100"], ["whole"]),

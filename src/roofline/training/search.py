@@ -122,7 +122,7 @@ def search(setting: Setting, gpus: int, global_batch: int, *, pins: Pins | None 
     recomputed = RECOMPUTE if pins.recompute is None else (pins.recompute,)
     total = sum(grid.size for grid in grids) * len(recomputed)
     if not total:
-        reasons = "; ".join(refused) or f"no tp divides {gpus:,} GPUs"
+        reasons = _together(refused) or f"no tp divides {gpus:,} GPUs"
         raise ShardError(f"No plan of {gpus:,} GPUs{pins.words} divides the model and its batch: {reasons}.")
     if total > MOST_PLANS:
         raise BadValue(f"{total:,} plans are too many to look at. Possible: {MOST_PLANS:,}; fix some of them.")
@@ -141,14 +141,23 @@ def _grids(setting: Setting, gpus: int, sequences: int, pins: Pins, refused: Cou
         try:
             check_axes(setting.model, Shard(tp))
         except ShardError:
-            refused[f"tp {tp} does not divide heads, widths or vocabulary"] += 1
+            refused[f"tp {tp}: heads, widths or vocabulary do not divide"] += 1
             continue
         rows = list(_plans(setting, gpus // tp, sequences, pins))
         if rows:
             columns = np.array(rows, float).T
             yield _Grid(tp, dict(zip(_FIELDS, columns, strict=True)))
         else:
-            refused[f"tp {tp} leaves no pp, dp and micro-batch that divide layers and batch"] += 1
+            refused[f"tp {tp}: no pp, dp and micro-batch are left that divide GPUs and batch"] += 1
+
+
+def _together(refused: Iterable[str]) -> str:
+    """Reasons against tensor ranks, each once with all the ranks that it is against."""
+    ranks: dict[str, list[str]] = {}
+    for each in refused:
+        name, _, reason = each.partition(": ")
+        ranks.setdefault(reason, []).append(name.removeprefix("tp "))
+    return "; ".join(f"tp {', '.join(names)}: {reason}" for reason, names in ranks.items())
 
 
 def _plans(setting: Setting, ranks: int, sequences: int, pins: Pins) -> Iterator[tuple[int, ...]]:
