@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import io
 import json
 import re
@@ -21,7 +22,7 @@ from roofline.evidence import nccl
 from roofline.evidence.lines import Lines
 
 FOLDERS = ("ncu", "nsys", "nsys_stats", "dcgm", "nccl", "nvidia_smi", "rocprof", "chakra", "memory_timeline", "invalid")
-REFUSED = re.compile(r"rocprof/|chakra/|memory_timeline/|dcp-metrics-included|invalid/(19|21|25|27)")
+REFUSED = re.compile(r"rocprof/rocprofcompute|chakra/|memory_timeline/|dcp-metrics-included|invalid/(19|21|25|27)")
 
 
 def files(folder: Path, *kinds: str) -> Iterator[Path]:
@@ -103,6 +104,28 @@ def test_nsys_totals_by_sql(folder):
         total = sum(counts.get((device, kind), (0, 0))[1] for kind in ("KERNEL", "MEMCPY", "MEMSET"))
         assert sum(each["seconds"] for each in found["kernels"]) == pytest.approx(total / 1e9, rel=1e-9), path.name
         assert sum(each["calls"] for each in found["copies"]) == counts.get((device, "MEMCPY"), (0, 0))[0]
+
+
+def test_rocprofv3_totals_by_json(folder):
+    """Dispatches and their time, the window and busy time of the card with most of them."""
+    checked = 0
+    for path in files(folder, "rocprof"):
+        if not path.name.endswith(".json.gz"):
+            continue
+        (process,) = json.loads(gzip.decompress(path.read_bytes()))["rocprofiler-sdk-tool"]
+        spans: dict[int, list[tuple[int, int]]] = defaultdict(list)
+        for each in process["buffer_records"]["kernel_dispatch"]:
+            spans[each["dispatch_info"]["agent_id"]["handle"]].append((each["start_timestamp"], each["end_timestamp"]))
+        mine = max(spans.values(), key=len)
+        found = json.loads(answered(path, "--json")[1])
+        assert found["window_ns"] == max(end for _, end in mine) - min(start for start, _ in mine)
+        assert found["busy_ns"] == union(mine)
+        assert found["events"]["used"]["kernel"] == sum(map(len, spans.values()))
+        assert sum(each["seconds"] for each in found["kernels"]) == pytest.approx(
+            sum(end - start for start, end in mine) / 1e9, rel=1e-9
+        )
+        checked += 1
+    assert checked
 
 
 def rows(path: Path) -> list[dict[str, str]]:

@@ -94,3 +94,22 @@ def test_what_beats_its_bound_fits_a_cache(folder):
         for each in rl.diagnose(path).placed:
             if each.work.op in ("linear", "attention", "conv") and each.bound is not None and each.time:
                 assert each.bound_seconds * 1e9 <= 1.02 * each.time, (path.name, each)
+
+
+def test_a_server_equals_the_ledger_of_its_model(folder):
+    """Qwen3-8B under SGLang: a prefill of 15 x 1,024 tokens, and a decode that a graph replays, by its capture."""
+    from roofline.diagnosis.beside import beside
+
+    chrome = folder / "profiles" / "chrome"
+    (prefill,) = chrome.glob("tracelens__inference_sglang_prefilldecode*")
+    (decode,) = chrome.glob("tracelens__inference_sglang_decode_sglang*")
+    (capture,) = chrome.glob("tracelens__inference_sglang_decode_capture*")
+    model = rl.Model.load("Qwen/Qwen3-8B")
+
+    sides = beside(rl.diagnose(prefill), model).sides
+    assert [each.measured_flops for each in sides] == [213_392_645_160_960, 4_643_094_528_000]
+    assert [each.predicted_flops for each in sides] == [each.measured_flops for each in sides]
+    products, attention = beside(rl.diagnose(decode, capture=capture), model).sides
+    assert products.measured_flops == products.predicted_flops == 484_358_225_920
+    # 32 requests attend to 32,785 positions, which is not a whole number each.
+    assert attention.measured_flops == 36 * 4 * 32 * 128 * 32_785

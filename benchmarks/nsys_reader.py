@@ -35,7 +35,10 @@ def repeated(small: Path, large: Path, size: int) -> int:
     columns = {table: names for table, names in columns.items() if names}
     ends = [base.execute(f"SELECT min(start), max(end), max(rowid) FROM {table}").fetchone() for table in columns]
     span = 1 + max(end for _, end, _ in ends if end) - min(start for start, _, _ in ends if start is not None)
-    calls = 1 + base.execute("SELECT max(correlationId) FROM CUPTI_ACTIVITY_KIND_RUNTIME").fetchone()[0]
+    calls = (
+        1
+        + base.execute("SELECT max(correlationId) - min(correlationId) FROM CUPTI_ACTIVITY_KIND_RUNTIME").fetchone()[0]
+    )
     times = 1
     while large.stat().st_size < size:
         later = {"start": times * span, "end": times * span, "correlationId": times * calls}
@@ -53,9 +56,9 @@ import resource, sys, time
 began = time.perf_counter()
 from roofline.diagnosis import diagnose
 found = diagnose(sys.argv[1])
-taken = time.perf_counter() - began
+taken, busy = time.perf_counter() - began, time.process_time()
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-print(f"{taken:.2f} s, peak {peak:.0f} MB, {found.counts.read:,} rows: {found.verdict}")
+print(f"{taken:.2f} s, {busy:.2f} s of CPU, peak {peak:.0f} MB, {found.counts.read:,} rows: {found.verdict}")
 """
 
 

@@ -1,14 +1,16 @@
 """A large trace, end to end to the breakdown: MB/s of JSON and peak memory, beside what decoding alone takes.
 
-    python benchmarks/trace_reader.py TRACE [MEGABYTES]
+    python benchmarks/trace_reader.py TRACE [MEGABYTES] [--ours] [--runs N]
 
 TRACE is a real one; its events are repeated, each time later and with numbers of their own, in the layout in which
-Kineto writes them. Every row is a process of its own, the median of three; peak memory is the largest process's,
-and in brackets that of all processes together.
+Kineto writes them. Every row is a process of its own, and they take turns: the median of N rounds, three without
+--runs, and CPU seconds of the round that took the fewest; with --ours the other decoders are left out. Peak memory
+is the largest process's, and in brackets that of all processes together.
 """
 
 from __future__ import annotations
 
+import argparse
 import gzip
 import json
 import os
@@ -22,7 +24,6 @@ from pathlib import Path
 from typing import Any
 
 MB = 1e6
-RUNS = 3
 NUMBERED = ("correlation", "External id", "Ev Idx")
 
 DIAGNOSE = "import sys; from roofline.cli import main; main(['diagnose', sys.argv[1], '--json', '--processes', '{}'])"
@@ -104,8 +105,8 @@ def memory(process: int) -> dict[int, int]:
     return found
 
 
-def run(command: list[str]) -> tuple[float, float, float]:
-    """Seconds, peak memory of the largest process and of all [byte]."""
+def run(command: list[str]) -> tuple[float, float, float, float]:
+    """Seconds, CPU seconds, peak memory of the largest process and of all [byte]."""
     peaks: dict[int, int] = {}
     start = time.perf_counter()
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
@@ -122,11 +123,18 @@ def run(command: list[str]) -> tuple[float, float, float]:
     seconds = time.perf_counter() - start
     done.set()
     watcher.join()
-    return seconds, max(1024 * usage.ru_maxrss, max(peaks.values(), default=0)), sum(peaks.values())
+    spent = usage.ru_utime + usage.ru_stime
+    return seconds, spent, max(1024 * usage.ru_maxrss, max(peaks.values(), default=0)), sum(peaks.values())
 
 
 def main() -> None:
-    source, size = Path(sys.argv[1]), float(sys.argv[2]) * MB if len(sys.argv) > 2 else 1000 * MB
+    parser = argparse.ArgumentParser()
+    parser.add_argument("trace", type=Path)
+    parser.add_argument("megabytes", type=float, nargs="?", default=1000)
+    parser.add_argument("--ours", action="store_true")
+    parser.add_argument("--runs", type=int, default=3)
+    asked = parser.parse_args()
+    source, size = asked.trace, asked.megabytes * MB
     with tempfile.TemporaryDirectory() as folder:
         plain, packed = Path(folder) / "trace.json", Path(folder) / "trace.json.gz"
         repeat(source, plain, size)
@@ -144,12 +152,18 @@ def main() -> None:
             "typed msgspec, whole file": (TYPED, plain),
             "json.loads, whole file": (LOADS, plain),
         }
-        for name, (script, path) in rows.items():
-            runs = [run([sys.executable, "-c", script, str(path)]) for _ in range(RUNS)]
-            seconds = statistics.median(each[0] for each in runs)
-            of = "" if path == source else f"{length / MB / seconds:7.0f} MB/s"
-            peak, every = max(each[1] for each in runs), max(each[2] for each in runs)
-            print(f"{name:32} {seconds:7.2f} s {of:12} {peak / MB:7.0f} MB  ({every / MB:.0f})", flush=True)
+        if asked.ours:
+            rows = {name: row for name, row in rows.items() if name.startswith("diagnose")}
+        runs: dict[str, list[tuple[float, float, float, float]]] = {name: [] for name in rows}
+        for _ in range(asked.runs):
+            for name, (script, path) in rows.items():
+                runs[name].append(run([sys.executable, "-c", script, str(path)]))
+        for name, (_, path) in rows.items():
+            seconds = statistics.median(each[0] for each in runs[name])
+            spent = min(each[1] for each in runs[name])
+            of = "" if path == source else f"{length / MB / seconds:5.0f} MB/s, {length / MB / spent:5.0f} MB a CPU s"
+            peak, every = (max(each[at] for each in runs[name]) / MB for at in (2, 3))
+            print(f"{name:32} {seconds:7.2f} s {spent:7.2f} CPU s {of:28} {peak:5.0f} MB  ({every:.0f})")
 
 
 if __name__ == "__main__":

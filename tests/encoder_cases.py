@@ -13,6 +13,10 @@ BART: dict[str, Any] = {
     **{"decoder_layers": 2, "decoder_attention_heads": 6, "decoder_ffn_dim": 44},
 }
 WHISPER = {**BART, "num_mel_bins": 8, "max_source_positions": 10, "max_target_positions": 16}
+GEMMA: dict[str, Any] = {
+    **{"hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 2, "num_attention_heads": 6, "head_dim": 10},
+    **{"num_key_value_heads": 2, "vocab_size": 50, "max_position_embeddings": 32, "sliding_window": 4096},
+}
 BERT: dict[str, Any] = {
     **{"hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 3, "num_attention_heads": 4, "vocab_size": 50},
     **{"max_position_embeddings": 32, "type_vocab_size": 2, "pad_token_id": 0},
@@ -38,6 +42,7 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("plbart", BART),
     ("t5", T5),
     ("t5", {**T5, "num_decoder_layers": 2, "feed_forward_proj": "gated-silu", "relative_attention_num_buckets": 12}),
+    ("t5gemma", {"vocab_size": 50, "encoder": GEMMA, "decoder": {**GEMMA, "num_hidden_layers": 3}}),
     ("umt5", {**T5, "feed_forward_proj": "gated-gelu", "num_decoder_layers": 1}),
     ("whisper", WHISPER),
     ("albert", {**BERT, "embedding_size": 14, "num_hidden_groups": 1}),

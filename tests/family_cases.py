@@ -288,11 +288,13 @@ COUNTED_OTHERWISE = {
     **dict.fromkeys(("bamba", "granitemoehybrid", "mamba2", "nemotron_h"), SCANNED_OTHERWISE),
     **dict.fromkeys(("jamba", "mamba"), STEPPED_OTHERWISE),
     "siglip2_vision_model": RESIZED_OTHERWISE,
-    **dict.fromkeys(("falcon_h1", "kimi_linear", "olmo_hybrid", "zamba2"), SCANNED_OTHERWISE),
+    **dict.fromkeys(
+        ("falcon_h1", "kimi_linear", "olmo_hybrid", "zamba2", "bailing_hybrid", "lara_mini"), SCANNED_OTHERWISE
+    ),
     **dict.fromkeys(("falcon_mamba", "zamba"), STEPPED_OTHERWISE),
     **dict.fromkeys(("recurrent_gemma", "rwkv"), ELEMENTWISE),
     "minimax": "transformers takes whole products within a chunk, where ours are of a query and what is before it",
-    **dict.fromkeys(("lfm2", "lfm2_moe"), "the convolution goes over the padding too"),
+    **dict.fromkeys(("lfm2", "lfm2_moe", "lfm3"), "the convolution goes over the padding too"),
     **dict.fromkeys(("qwen3_5_text", "qwen3_5_moe_text", "qwen3_next"), SCANNED_OTHERWISE),
 }
 

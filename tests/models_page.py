@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import test_families
 from family_cases import CASES, COUNTED_OTHERWISE, ident
@@ -43,11 +44,47 @@ Where the two do not count the same:
 
 ## What is not counted yet
 
-RWKV and other recurrent layers than those of the table, encoders, experts of attention, cross-attention:
+Recurrent layers, encoders and cross-attention of other families than those of the table, experts of attention:
 refused by the key that says so. Audio towers, and vision towers of other families than below: named in the assumptions,
 `vision` is null, and everything is of the text model. Layers that predict further tokens are in no total, as
 transformers leaves them out; `parameters.prediction` has them where their structure is known, else null. An unknown
 `model_type` is read by its keys, and the answer says on top what that takes for granted and which keys were not read.
+
+## Encoders, and encoders with decoders
+
+An encoder (BERT, ViT and their kin) sees all of its input at once: a prefill pass without a context is all there is,
+and a decode step is refused. What stands behind its layers is decided by the class that the file names
+(`architectures`): a head for masked tokens, over all of them, a pooler, a classifier. The rows of a vision transformer
+are the patches of an image and its class token; the answer says how many an image has.
+
+An encoder with a decoder (T5, BART, Whisper and their kin) reads a source of `--source N` positions, as many as the
+decoder's where nothing says it; Whisper's always has the positions of 30 seconds. A prefill pass goes through the
+encoder, makes K and V of the source in every layer of the decoder, once, and runs the decoder's new tokens. A decode
+step reads these instead: they are a cache that does not grow with the tokens. `--source 512 --new-tokens 1
+--phase prefill` is what serving does first. `active` is all of both. Training of either is refused.
+
+T5 small by hand: 6 layers of 8 heads of 64 on each side, 512 wide. One sequence at 100 tokens with a source of 500
+keeps 6 layers x 2 x 512 numbers of 100 + 500 positions, 2 bytes each. A step's cross-attention is 4 x 512 x 500 FLOP a
+layer; a prefill makes K and V out of 500 rows, 2 x 500 x 512 x 1024 FLOP a layer.
+
+```python
+>>> import roofline as rl
+>>> t5 = rl.Model.load({{
+...     "model_type": "t5", "d_model": 512, "d_kv": 64, "d_ff": 2048, "num_layers": 6, "num_heads": 8,
+...     "vocab_size": 32128, "architectures": ["T5ForConditionalGeneration"],
+... }})
+>>> t5.parameters().total
+60506624
+>>> step = rl.predict(t5, "h100-sxm", rl.Workload.decode(1, 100).reading(500))
+>>> step.model.cache_bytes(100, rl.Precision(), rl.Shard()) == 6 * 2 * 512 * (100 + 500) * 2
+True
+>>> sum(point.flops for point in step if point.name == "cross_attention") == 6 * 4 * 512 * 500
+True
+>>> first = rl.predict(t5, "h100-sxm", rl.Workload.prefill(1, 1).reading(500))
+>>> sum(point.flops for point in first if point.name == "cross_kv_proj") == 6 * 2 * 500 * 512 * 1024
+True
+
+```
 
 ## Vision towers
 
@@ -61,7 +98,20 @@ rank. `vision` is in the total, but where the family's causal language model in 
 A sequence keeps a state of fixed size and the last columns before a short convolution, not a cache that grows. A single
 new token is a step on the vector units, 5 FLOP an element of the state (7 with the delta rule); more are scanned in
 chunks, of the file's size or of 64 with the delta rule, as products at the compute rate. The state has the format that
-the file says, else FP32.
+the file says, else FP32. Mamba 1, RWKV and RecurrentGemma are steps, one token after another. A layer that stands in
+several places with one set of weights (Zamba, ALBERT) is stored once, streamed each time, and caches each time.
+
+## Every class of transformers
+
+All {classes} classes that make text or read text or images, at the sizes that they have by default, on the meta device:
+{exact} are counted exactly, {part} with what is left out named ({parts}), {alone} build nothing by default, {refused}
+are refused. None is counted otherwise. `tests/oracles/walk.py` walks them again.
+
+Exact: {names}.
+
+| refused | why |
+|---|---|
+{reasons}
 
 ## Stored formats
 
@@ -108,9 +158,43 @@ def page() -> str:
         rows.append(f"| `{name}` | {said} | {checked} |")
     otherwise = "\n".join(f"- `{name}`: {what}." for name, what in sorted(COUNTED_OTHERWISE.items()))
     apart = [name for name, each in TOWERS.items() if each.apart]
-    return (
-        _HEAD + "\n".join(rows) + "\n" + _TAIL.format(otherwise=otherwise, towers=_listed(TOWERS), apart=_listed(apart))
-    )
+    tail = _TAIL.format(otherwise=otherwise, towers=_listed(TOWERS), apart=_listed(apart), **_walked())
+    return _HEAD + "\n".join(rows) + "\n" + tail
+
+
+def _walked() -> dict[str, object]:
+    """What the walk over the classes of transformers found."""
+    walked = json.loads((Path(__file__).parent / "golden" / "walk.json").read_text("utf-8"))
+    found: dict[str, list[str]] = {"exact": [], "part": [], "alone": [], "refused": []}
+    for name, each in walked.items():
+        found[state(each)].append(name)
+    reasons = (f"| `{name}` | {_short(walked[name]['refused'])} |" for name in found["refused"])
+    return {
+        **{kind: len(names) for kind, names in found.items()},
+        "classes": len(walked),
+        "names": _listed(found["exact"]),
+        "parts": _listed(found["part"]),
+        "reasons": "\n".join(reasons),
+    }
+
+
+def state(found: dict[str, Any]) -> str:
+    """What a row of the walk says: "exact", "part" (something is named as left out), "refused", "alone", "other"."""
+    if found["counted"] is None:
+        return "refused"
+    if found["total"] is None:
+        return "alone"
+    if found["counted"] == found["total"]:
+        return "exact"
+    return "part" if found["left_out"] else "other"
+
+
+def _short(reason: str) -> str:
+    """The reason of a refusal without what would be possible."""
+    for end in (", as which it would be read", ", which is not counted yet", "; it decides", ". "):
+        reason = reason.split(end, maxsplit=1)[0]
+    strange = reason.partition("is not known here, and ")[2]
+    return strange or reason
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -50,13 +50,33 @@ CASES: list[tuple[str, dict[str, Any]]] = [
             **{"expand": 2, "time_step_rank": 5, **STATE},
         },
     ),
+    (
+        "bailing_hybrid",
+        {
+            **{key: each for key, each in KIMI.items() if key not in ("layer_types", "mlp_layer_types")},
+            **{"layer_types": [LINEAR, FULL, LINEAR, FULL], "mlp_layer_types": ["dense", *["sparse"] * 3]},
+        },
+    ),
     ("kimi_linear", KIMI),
+    (
+        "lara_mini",
+        {
+            **{**DELTA, "head_dim": 10, "layer_types": [LINEAR, FULL, LINEAR, "sliding_attention"]},
+            **{"sliding_window": 4096, "num_experts": 8, "num_experts_per_tok": 2, "moe_intermediate_size": 12},
+            "shared_expert_intermediate_size": 14,
+        },
+    ),
     ("lfm2", {**LFM2, "block_multiple_of": 8, "block_ffn_dim_multiplier": 1.3}),
     ("lfm2", {**LFM2, "block_auto_adjust_ff_dim": False, "conv_bias": True}),
     (
         "lfm2_moe",
         {**LFM2, "num_experts": 8, "num_experts_per_tok": 2, "moe_intermediate_size": 12, "num_dense_layers": 1},
     ),
+    (
+        "lfm3",
+        {**LFM2, "head_dim": 10, "layer_types": ["conv", FULL, "sliding_attention", FULL], "sliding_window": 4096},
+    ),
+    ("lfm3", {**LFM2, "head_dim": 4, "use_sandwich_norm": False, "use_attention_gate": False, "attention_bias": True}),
     (
         "minimax",
         {

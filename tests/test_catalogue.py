@@ -640,7 +640,7 @@ def test_model_is_known_by_its_id_on_the_hub(name):
 def test_model_with_a_config_assumes_nothing(name):
     """A built-in file leaves nothing open; abstract ones, and those of more than text, say what is left out."""
     model = rl.Model.load(name)
-    left_out = "abstract" in MODELS[name] or model.uncounted or model.apart or model.tower
+    left_out = "abstract" in MODELS[name] or model.uncounted or model.apart or model.tower or model.quantised
 
     assert bool(model.assumptions) is bool(left_out)
     assert not any("Not in the file" in each for each in model.assumptions)

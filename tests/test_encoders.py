@@ -75,7 +75,7 @@ def test_the_cross_cache_does_not_grow():
     assert model.cache_bytes_per_token(*FORMATS) == 2 * 2 * 24 * 2
     assert {each.sort: each.layers for each in model.caches()} == {
         "all tokens": 2,
-        "the source, whatever the tokens": 2,
+        "a source of 20 positions": 2,
     }
 
 
@@ -141,6 +141,28 @@ def test_every_token_of_bert_sees_every_other(h100):
 
     assert found["attention"] == 3 * 2 * 2 * 2 * 24 * 7 * 7
     assert found["lm_head"] == 2 * 2 * 7 * 50 * 24
+
+
+def test_an_encoder_keeps_and_appends_nothing(h100):
+    """Nor is it said that it would."""
+    model = model_of("bert", BERT)
+    said = " ".join(rl.predict(model, h100, rl.Workload.prefill(1, 5)).assumptions)
+
+    assert model.caches() == []
+    assert "appends" not in said
+    assert "Logits of the last" not in said
+
+
+def test_a_page_has_no_encoder_alone(roofline, tmp_path):
+    """Its sliders are a decoder's; an encoder with a decoder has a page, of sources as long as the decoder's tokens."""
+    for name, model_type, keys in (("bert", "bert", BERT), ("t5", "t5", T5)):
+        (tmp_path / f"{name}.json").write_text(json.dumps({"model_type": model_type, **keys}))
+    refused = roofline("page", str(tmp_path / "bert.json"), "-o", str(tmp_path / "a.html"))
+    made = roofline("page", str(tmp_path / "t5.json"), "--device", "h100-sxm", "-o", str(tmp_path / "b.html"))
+
+    assert (refused.code, made.code) == (2, 0)
+    assert "is an encoder" in refused.err
+    assert not (tmp_path / "a.html").exists()
 
 
 @pytest.mark.parametrize("new", [1, 2, 5, 9])

@@ -207,6 +207,19 @@ PUBLISHED: list[tuple[dict[str, Any], int]] = [
         },
         131_596_523_520,
     ),
+    (  # the text model of meta-llama/Llama-3.2-11B-Vision, as transformers' MllamaForCausalLM has it
+        {
+            **{
+                "model_type": "mllama_text_model",
+                "hidden_size": 4096,
+                "intermediate_size": 14336,
+                "vocab_size": 128256,
+            },
+            **{"num_hidden_layers": 40, "num_attention_heads": 32, "num_key_value_heads": 8},
+            "cross_attention_layers": [3, 8, 13, 18, 23, 28, 33, 38],
+        },
+        9_775_192_080,
+    ),
     (  # MiniMaxAI/MiniMax-Text-01
         {
             **{"model_type": "minimax_text_01", "hidden_size": 6144, "num_hidden_layers": 80, "head_dim": 128},
@@ -328,6 +341,20 @@ def test_a_layer_may_have_keys_of_its_own():
 
     assert narrow.parameters().total == whole - 3 * 24 * 4
     assert [block.layers for block in narrow.blocks] == [(0, 2), (1,)]
+
+
+def test_layers_that_attend_to_images_are_held_and_skipped(h100):
+    """Llama 3.2 Vision: of three layers one; a pass of text goes through the other two, and caches there."""
+    across = {"model_type": "mllama_text_model", "cross_attention_layers": [1]}
+    model = configs.read({**LLAMA, **across}, "tiny", "config.json")
+    counts = {point.name: point.count for point in rl.predict(model, h100, rl.Workload.decode(1, 9))}
+
+    assert counts["attention"] == counts["up_proj"] == 2
+    assert "cross_attention" not in counts
+    assert model.cache_bytes(9, rl.Precision(), rl.Shard()) == 2 * 2 * 9 * 2 * 4 * 2
+    assert any("1 of the layers attend to images alone" in each for each in model.assumptions)
+    with pytest.raises(ConfigError, match="cross_attention_layers"):
+        configs.read({**LLAMA, **across, "cross_attention_layers": [3]}, "tiny", "config.json")
 
 
 def test_flops_of_a_decode_step_by_hand():

@@ -449,3 +449,41 @@ def test_headers_stand_over_what_a_config_says(tmp_path):
     """A config that says FP8 of weights in BF16: what is stored is counted."""
     model = folder(tmp_path, PLAIN, {**CONFIG, "quantization_config": {"quant_method": "fp8"}})
     assert model.weight_bytes(*AS_STORED) == 2 * model.parameters().total
+
+
+def test_gguf_beside_a_config(tmp_path):
+    """The config says the structure, the one GGUF file how it is stored; of several none is meant."""
+    (tmp_path / "config.json").write_text(json.dumps(CONFIG))
+    (tmp_path / "q4.gguf").write_bytes(gguf_bytes(META, as_gguf()))
+    model = rl.Model.load(tmp_path)
+    assert model.weight_bytes(*AS_STORED) == rl.Model.load(tmp_path / "q4.gguf").weight_bytes(*AS_STORED)
+    assert model.name == tmp_path.name
+    (tmp_path / "q8.gguf").write_bytes(gguf_bytes(META, as_gguf()))
+    assert rl.Model.load(tmp_path).checkpoint is None
+
+
+NATIVE = {
+    "self_attn.q_proj": "attention.wq",
+    "self_attn.k_proj": "attention.wk",
+    "self_attn.v_proj": "attention.wv",
+    "self_attn.o_proj": "attention.wo",
+    "mlp.gate_proj": "feed_forward.w1",
+    "mlp.up_proj": "feed_forward.w3",
+    "mlp.down_proj": "feed_forward.w2",
+    "embed_tokens": "tok_embeddings",
+    "lm_head": "output",
+}
+
+
+def test_names_of_a_model_s_own_code(tmp_path):
+    """layers.0.attention.wq and its kin, without any prefix: all found, as FP32 shows."""
+    written = {}
+    for name, (_, shape) in PLAIN.items():
+        called = name.removeprefix("model.")
+        for ours, theirs in NATIVE.items():
+            called = called.replace(ours, theirs)
+        written[called] = ("F32", shape)
+    model = folder(tmp_path, written)
+
+    assert model.weight_bytes(*AS_STORED) == 4 * model.parameters().total
+    assert not says(model, "in no header")

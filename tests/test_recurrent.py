@@ -13,7 +13,7 @@ from roofline.parts.recurrent import SORT
 RECURRENT = (
     *("nemotron_h", "qwen3_5_text", "qwen3_next", "qwen3_5_moe_text", "bamba", "granitemoehybrid", "jamba"),
     *("mamba", "mamba2", "falcon_mamba", "falcon_h1", "zamba", "zamba2", "kimi_linear", "lfm2", "lfm2_moe"),
-    *("recurrent_gemma", "minimax", "olmo_hybrid", "rwkv"),
+    *("recurrent_gemma", "minimax", "olmo_hybrid", "rwkv", "bailing_hybrid", "lara_mini", "lfm3"),
 )
 HYBRID = [case for case in CASES if case[0] in RECURRENT]
 MODELS = [rl.Model.load(keys_of(*case)) for case in HYBRID]

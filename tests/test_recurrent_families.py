@@ -95,7 +95,7 @@ def test_a_layer_of_rwkv_7_but_the_first_mixes_values():
         ("zamba", {"layers_block_type": None, "hybrid_layer_ids": [9]}, "hybrid_layer_ids is"),
         ("zamba", {"num_key_value_heads": 2}, "num_key_value_heads"),
         ("zamba2", {"mamba_headdim": 5}, "4 heads of 5 are not the 48"),
-        ("kimi_linear", {"layer_types": None}, "full_attn_layers is None"),
+        ("kimi_linear", {"layer_types": None}, "the key full_attn_layers is missing"),
         ("kimi_linear", {"linear_num_heads": None}, "the key linear_num_heads is missing"),
         ("lfm2", {"layer_types": ["conv"] * 3}, "layer_types is no list of 4"),
         ("lfm2", {"layer_types": None, "full_attn_idxs": [4]}, "full_attn_idxs is"),

@@ -255,7 +255,7 @@ def test_the_answer_says_how_much_is_in_which_format():
 def test_a_pass_reads_what_is_stored(h100):
     """A decode step of a quantised checkpoint reads it by default; asked for BF16, twice as much."""
     found = model({"quant_method": "fp8", "weight_block_size": [128, 128]})
-    default, asked = rl.predict(found, h100), rl.predict(found, h100, precision=rl.Precision())
+    default, asked = (rl.predict(found, h100, precision=each) for each in (None, rl.Precision("bf16")))
     weights = [
         sum(p.count * p.work.cost.memory.get("weights", 0) for p in each if p.part in ("attention", "mlp"))
         for each in (default, asked)
@@ -263,6 +263,7 @@ def test_a_pass_reads_what_is_stored(h100):
     vectors = LAYERS * 2 * 2 * 64  # of the norms of q and k
 
     assert default.precision.weights == "stored"
+    assert rl.predict(found, h100, precision=rl.Precision(kv="fp8")).precision.weights == "stored"
     assert weights[1] - vectors == 2 * LAYERS * INSIDE
     assert weights[0] - vectors == LAYERS * (INSIDE + 4 * sum(r // 128 * c // 128 for r, c in MATRICES))
 

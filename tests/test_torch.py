@@ -15,6 +15,7 @@ from roofline.diagnosis.costs.call import Call, Tensor
 from roofline.dtypes import DTYPES
 from roofline.torch.calls import Dispatched, call, dispatched, free, moved, simple, tensor, whole
 from roofline.torch.modules import FORMATS, ONE_CALL, model
+from roofline.torch.recording import Recording, starred
 from roofline.torch.works import Row
 
 BF16, FP32 = DTYPES["bf16"], DTYPES["fp32"]
@@ -68,7 +69,7 @@ def noted(function: Any, args: tuple[Any, ...], result: Any, **keywords: Any) ->
 
 
 MM = operator("aten::mm a b")
-ADD = operator("aten::add.Tensor a b alpha=1", "pointwise")
+ADD = operator("aten::add a b alpha=1", "pointwise")
 
 
 def test_call_as_a_profiler_records_it():
@@ -242,3 +243,76 @@ def test_pytorch_is_asked_for_in_one_line(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(rl.RooflineError, match=r"pip install 'roofline\[torch\]'"):
         roofline.torch.count(object())
+
+
+class Of:
+    """A stand-in for the library: what a recording asks of it."""
+
+    Tensor = Stand
+
+    def __init__(self, node: int | None = None, precision: str = "highest") -> None:
+        self.number, self.node, self.precision = 1, node, precision
+        self.backends = SimpleNamespace(cudnn=SimpleNamespace(allow_tf32=True))
+        autograd = SimpleNamespace(_get_sequence_nr=lambda: self.number)
+        self._C = SimpleNamespace(_autograd=autograd, _current_autograd_node=self._node)
+
+    def _node(self) -> Any:
+        return None if self.node is None else SimpleNamespace(_sequence_nr=lambda: self.node)
+
+    def get_float32_matmul_precision(self) -> str:
+        return self.precision
+
+
+def test_rows_of_a_recording():
+    """One row for as many calls alike; gradients by the module that their operator was called in."""
+    library = Of()
+    w = Stand(64, 32, storage=7)
+    found = Recording(library, {7})
+    found.stack = ["Net", "layers.*.up"]
+    for _ in range(2):
+        found.add(MM, (Stand(8, 64), w), {}, Stand(8, 32))
+    found.add(operator("aten::t a", view=True), (w,), {}, Stand(32, 64))
+    with found.still():
+        found.add(MM, (Stand(8, 64), w), {}, Stand(8, 32))
+    library.node = 0
+    found.add(MM, (Stand(64, 8), Stand(8, 32)), {}, Stand(64, 32))
+    library.node = 99
+    found.add(ADD, (Stand(4), Stand(4)), {}, Stand(4))
+    rows = list(found.rows.values())
+
+    assert [(row.name, row.place, row.count) for row in rows] == [
+        ("up.mm", "layers.*.up", 1),
+        ("up.mm", "layers.*.up", 1),
+        ("up.mm backward", "layers.*.up", 1),
+        ("Net.add backward", "Net", 1),
+    ]
+    assert [row.parameters for row in rows] == [4 * 64 * 32, 0, 0, 0]  # read first, and again
+    assert not any(row.tf32 for row in rows)
+
+
+def test_calls_alike_are_counted_together():
+    found = Recording(Of(precision="high"), set())
+    found.stack = ["*"]
+    for _ in range(3):
+        found.add(MM, (Stand(8, 64), Stand(64, 32)), {}, Stand(8, 32))
+    [row] = found.rows.values()
+    assert (row.name, row.count, row.tf32) == ("*.mm", 3, True)
+
+
+def test_what_a_recording_does_not_know_is_named():
+    """Formats that are not known, and FLOPs that are not."""
+    found = Recording(Of(), set())
+    found.stack = ["Net"]
+    found.add(MM, (Stand(8, 64, dtype="int4"), Stand(64, 32)), {}, Stand(8, 32))
+    found.add(operator("aten::brand_new a"), (Stand(4),), {}, Stand(4))
+    found.add(operator("aten::_grouped_mm a b"), (Stand(4, 4), Stand(2, 4, 4)), {}, Stand(4, 4))
+    notes = roofline.torch._notes(found)
+
+    assert notes[0] == "The FLOPs of aten::brand_new (1 call) are not known: their bytes alone are counted"
+    assert "one is read at the least" in notes[1]
+    assert notes[2].startswith("aten::mm (1 call) have tensors of formats that are not known")
+    assert roofline.torch._listed({f"op{n}": 2 for n in range(8)}).endswith("op5 (2 calls) and 2 more")
+
+
+def test_numbers_of_a_module_s_path_are_stars():
+    assert starred("model.layers.12.mlp.experts.3.up") == "model.layers.*.mlp.experts.*.up"

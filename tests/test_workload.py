@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import roofline as rl
 from roofline.dtypes import DTYPES
 from roofline.errors import BadValue, UnknownName
 from roofline.workload import Precision, Workload
@@ -214,9 +215,13 @@ def test_a_size_of_many_digits_makes_a_short_line(digits: int) -> None:
 
 
 def test_everything_is_bf16_without_words() -> None:
-    """Weights, cache, activations and arithmetic."""
+    """Cache, activations and arithmetic; weights are as the checkpoint has them, and BF16 where it does not say."""
     plain = Precision()
-    assert {plain.weights, plain.kv, plain.activations, plain.compute} == {"bf16"}
+    ledger = rl.predict("qwen3-8b", "h100-sxm", precision=Precision(kv="fp8"))
+
+    assert {plain.kv, plain.activations, plain.compute} == {"bf16"}
+    assert plain.weights == "stored"
+    assert ledger.precision == Precision("bf16", "fp8")
 
 
 @pytest.mark.parametrize("field", ["weights", "kv", "activations"])

@@ -24,7 +24,20 @@ def assumptions(ledger: Ledger) -> tuple[str, ...]:
 
 def warnings(ledger: Ledger) -> tuple[str, ...]:
     """What may make this answer another than the one that was meant: a stand-in, a guess, an impossible length."""
-    return (*ledger.device.assumptions, *ledger.model.assumptions, *_length(ledger))
+    return (*ledger.device.assumptions, *ledger.model.assumptions, *_length(ledger), *_multiplied(ledger))
+
+
+def _multiplied(ledger: Ledger) -> Iterator[str]:
+    """That engines multiply in the format of a checkpoint in FP8, where that would be faster."""
+    precision, model = ledger.precision, ledger.model
+    pairs = (*model.stored, *(pair for block in model.blocks for pair in block.stored))
+    slower = precision.compute in ("bf16", "fp16") and "fp8" in ledger.device.peak
+    bound = any(precision.compute in each.work.cost.flops and each.bound.by == "compute" for each in ledger.kernels)
+    if precision.weights == STORED and slower and bound and any(form.name.startswith("fp8") for _, form in pairs):
+        yield (
+            f"The checkpoint is in fp8 and arithmetic is taken in {precision.compute}: an engine that multiplies in "
+            "fp8 beats this bound. Compute in fp8 to have its own"
+        )
 
 
 def _length(ledger: Ledger) -> Iterator[str]:
@@ -50,7 +63,8 @@ def _counting(ledger: Ledger) -> Iterator[str]:
         return
     ops = {point.work.op for point in ledger.kernels}
     if "attention" in ops:
-        yield "Attention is tiled, reads K and V once and appends the new ones; its softmax is not counted"
+        appends = "" if ledger.model.unit else " and appends the new ones"
+        yield f"Attention is tiled, reads K and V once{appends}; its softmax is not counted"
     yield from _sources(ledger)
     yield from _limits(ledger)
     yield from _latents(ledger)
@@ -60,7 +74,8 @@ def _counting(ledger: Ledger) -> Iterator[str]:
     elif "norm" in ops:
         yield "Small kernels are a serving engine's: add with norm, activation with multiply, QK norm with RoPE"
     yield from _formats(ledger, ops)
-    if any(not rows.all_logits for rows in ledger.workload.groups) and any(p.part == "head" for p in ledger.kernels):
+    last = any(not rows.all_logits for rows in ledger.workload.groups) and not ledger.model.unit
+    if last and any(p.part == "head" for p in ledger.kernels):
         yield (
             "Logits of the last position of each prefill sequence only; an engine that drops the other rows within "
             f"the last layer saves up to 1/{ledger.model.layers} of the layers' work"

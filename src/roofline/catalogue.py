@@ -204,8 +204,8 @@ def _from_checkpoint(text: str | Path) -> Found | Model:
 
     found = checkpoints.opened(text)
     if found is None:
-        raise ConfigError(f"{printable(text)} is no checkpoint. Name a config.json, or a folder with one.")
-    if found.checkpoint.kind == "gguf":
+        return _from_config(Path(text))
+    if found.checkpoint.kind == "gguf" and found.folder is None:
         from roofline import gguf
 
         return gguf.model(found.checkpoint, _unicode(found.name))

@@ -11,14 +11,13 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from roofline.errors import ConfigError, UnknownTower, shown
+from roofline.errors import ConfigError, shown
 from roofline.files import printable, read_text
 from roofline.model import Model
 from roofline.units import MIB
 
 if TYPE_CHECKING:
     from roofline.checkpoints.tensors import Checkpoint
-    from roofline.parts.tower import Tower
 
 # One name inside, whatever the file calls it.
 ALIASES: Mapping[str, tuple[str, ...]] = {
@@ -75,16 +74,6 @@ _TIED = "tie_word_embeddings"
 _SINGLE = "per_layer_config"
 # Where a larger model has its text model, and what it has beside it.
 _TEXTS = ("text_config", "llm_config", "language_config")
-_BESIDE = (
-    ("vision", ("vision_config", "vision_tower_config", "visual", "vit_config")),
-    ("audio", ("audio_config", "audio_encoder_config", "speech_config")),
-)
-# Keys of the larger model that say something of its tower.
-_OF_TOWERS = (
-    *("spatial_merge_size", "mm_tokens_per_image", "multimodal_projector_bias", "vision_feature_layer"),
-    *("projection_dim", "downsample_ratio", "scale_factor", "downsample_factor", "alignment_intermediate_size"),
-)
-_QUOTE = "'\""
 # A nested config leaves out what is its class's default, and may leave out these too; a file of its own may not.
 DECIDING = frozenset(
     {
@@ -151,7 +140,7 @@ class Config:
     @cached_property
     def defaults(self) -> Mapping[str, Any]:
         """What the family's class in transformers has for a key that is absent."""
-        return _defaults().get(self.model_type, {}).get("keys", {})
+        return class_defaults().get(self.model_type, {}).get("keys", {})
 
     @property
     def model_type(self) -> str:
@@ -282,6 +271,7 @@ def read(
     `quantization` are the keys of an hf_quant_config.json beside it; `checkpoint` is what the headers of its weights
     say, which then decide their formats.
     """
+    from roofline.besides import parts_beside
     from roofline.families import family_of, reads
 
     whole = Config(keys, source)
@@ -291,7 +281,7 @@ def read(
     model = reader(config)
     if config.keys.get(_SINGLE) and _SINGLE not in config.asked:
         raise config.fail(f"{_SINGLE} says keys of single layers, which is not counted for this family. Leave it out.")
-    tower, beside = _beside(whole, config)
+    tower, beside = parts_beside(whole, config)
     uncounted = (*beside, *_further(config, model))
     _note(config)
     if model.encoder is None and not model.unit:
@@ -360,56 +350,6 @@ def _refuse(config: Config, read: frozenset[str]) -> None:
                 )
 
 
-def _beside(whole: Config, text: Config) -> tuple[Tower | None, list[str]]:
-    """The vision tower where it is counted, and what else the file has beside its text model; the answer says so."""
-    found: list[str] = []
-    tower: Tower | None = None
-    for what, names in _BESIDE:
-        key = next((each for each in names if whole.keys.get(each)), None)
-        if what == "vision":
-            tower = _tower(whole, text, key)
-        if key is None:
-            continue
-        whole.asked.add(key)
-        if what != "vision" or tower is None:
-            found.append(what)
-            text.assume(f"The {what} part ({key}) is not counted: parameters, bytes and times are of the text model")
-    if whole is not text and not found:
-        whole.note_unread("Keys beside the text model that are not read")
-    return tower, found
-
-
-def _tower(whole: Config, text: Config, key: str | None) -> Tower | None:
-    """The vision tower of a family that has one known here."""
-    from roofline.families import tower_of
-
-    known = tower_of(whole.model_type)
-    if known is None or (key is None and not known.absent):
-        return None
-    keys: Mapping[str, Any] = whole.section(key).keys if key else {}
-    body = f"{shown(keys.get('model_type'), 40).strip(_QUOTE)} body"
-    kind = body if body in _defaults() else f"{whole.model_type} vision"
-    beside = {name: whole.keys[name] for name in _OF_TOWERS if name in whole.keys}
-    named = {"model_type": kind, "larger": whole.model_type, "tower_type": keys.get("model_type")}
-    config = Config({**beside, **keys, **named}, whole.source, nested=True)
-    config.assumptions = text.assumptions
-    width = text.integer("hidden", "the width of every matrix")
-    try:
-        tower = replace(known.read(config, width), apart=known.apart)
-    except UnknownTower as error:
-        text.assume(str(error))
-        return None
-    if config.taken:
-        taken = ", ".join(f"{name} {value}" for name, value in config.taken.items())
-        text.assume(f"Not in the file of the vision tower, so as in {_defaults()[kind]['source']}: {taken}")
-    count = f"The vision tower has {tower.parameters:,} parameters"
-    if tower.apart:
-        text.assume(f"{count}: left out of every count, as the causal language model of transformers leaves it out")
-    else:
-        text.assume(f"{count}, on every rank whole; a pass goes through it where it has images")
-    return tower
-
-
 def _further(config: Config, model: Model) -> list[str]:
     """Notes the layers that predict further tokens, which no count has; names them where they cannot be counted."""
     layers = config.count("prediction")
@@ -428,12 +368,12 @@ def _note(config: Config) -> None:
     """Note what the file left to defaults."""
     if config.taken:
         taken = ", ".join(f"{key} {value}" for key, value in config.taken.items())
-        source = _defaults()[config.model_type]["source"]
+        source = class_defaults()[config.model_type]["source"]
         config.assume(f"Not in the file, so as in {source}: {taken}")
 
 
 @cache
-def _defaults() -> Mapping[str, Any]:
+def class_defaults() -> Mapping[str, Any]:
     """For each family what its class in transformers has for keys that a file leaves out, and which class that is."""
     return json.loads((Path(__file__).parent / "data" / "defaults.json").read_text("utf-8"))
 

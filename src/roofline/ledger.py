@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -203,7 +203,7 @@ def predict(
     """The ledger of one pass of `model` on `device`, which are loaded where they are names.
 
     Defaults: a decode step of one sequence at 8,192 tokens, in BF16 (weights as the checkpoint stores them, where its
-    file says so), on one device, at its bound.
+    file says so, in any precision that does not name their format), on one device, at its bound.
     `efficiency` = shares of (bandwidth, compute) that the times assume; bounds stay undiscounted.
     Raises UnknownName for a rate or link that the device lacks, ShardError where the ranks do not divide.
     """
@@ -212,11 +212,13 @@ def predict(
     workload = Workload.decode() if workload is None else workload
     _expect(model, Model)
     _expect(workload, Workload)
-    model = _reading(model, workload)
-    precision = Precision(STORED if model.quantised else "bf16") if precision is None else precision
+    model = over_sources(model, workload)
+    precision = Precision() if precision is None else precision
     shard = Shard() if shard is None else shard
     for given, kind in ((device, Device), (workload, Workload), (precision, Precision), (shard, Shard)):
         _expect(given, kind)
+    if precision.weights == STORED and not model.quantised:
+        precision = replace(precision, weights="bf16")
     model, precision = model.suited(device, precision)
     device.rate(precision.compute)
     link = Topology(device, shard.tp).link()
@@ -240,7 +242,7 @@ def predict(
     return Ledger(model, device, workload, precision, shard, shares, fused, points, times)
 
 
-def _reading(model: Model, workload: Workload) -> Model:
+def over_sources(model: Model, workload: Workload) -> Model:
     """The model over the sources of a pass; raises BadValue where it has no encoder, or makes no tokens."""
     if model.unit and any(rows.phase == "decode" or _cached(rows.context) for rows in workload.groups):
         raise BadValue(

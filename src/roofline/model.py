@@ -104,10 +104,10 @@ class Model:
 
     `assumptions` name what the config left open; `max_positions` is what it was trained to [tokens]. `apart` are
     parts that a pass does not go through, as layers that predict further tokens; `uncounted` names what the config
-    has beside the text model and these, which is not counted ("vision", "prediction", "audio"). `tower` reads images;
-    it is in a pass only where the pass has some. `stored`: the formats of the parts around the layers. `encoder` reads
-    the sources that layers attend to across. `unit`: what a row is where each sees every other, as "token" or "patch",
-    so that nothing is decoded; "" where the layers are causal. `checkpoint`: what its
+    has beside the text model and these, which is not counted ("vision", "prediction", "audio", "beside"). `tower`
+    reads images; it is in a pass only where the pass has some. `stored`: the formats of the parts around the layers.
+    `encoder` reads the sources that layers attend to across. `unit`: what a row is where each sees every other, as
+    "token" or "patch", so that nothing is decoded; "" where the layers are causal. `checkpoint`: what its
     headers say, where they were read.
     """
 

@@ -78,16 +78,17 @@ _ELSEWHERE: dict[str, tuple[str, ...]] = {
     **{
         f"{each}_proj": (
             *("attn.c_attn", "self_attention.query_key_value", "attention.query_key_value"),
-            *("self_attn.query_key_value", "attn.Wqkv", f"attn.attention.{each}_proj"),
+            *("self_attn.query_key_value", "attn.Wqkv", f"attn.attention.{each}_proj", f"attention.w{each}"),
+            *("attention.wqkv", "self_attn.W_pack"),
         )
         for each in "qkv"
     },
     "o_proj": (
         *("attn.c_proj", "self_attention.dense", "attention.dense", "self_attn.dense", "self_attn.out_proj"),
-        *("attn.out_proj", "attn.attention.out_proj"),
+        *("attn.out_proj", "attn.attention.out_proj", "attention.wo"),
     ),
     **{
-        f"{prefix}{each}_proj": ("shared_mlp.input_linear", f"mlp.shared_mlp.{each}_proj")
+        f"{prefix}{each}_proj": ("shared_mlp.input_linear", f"mlp.shared_mlp.{each}_proj", "mlp.dense_h_to_4h")
         for prefix in ("", "shared_")
         for each in ("gate", "up")
     },

@@ -208,8 +208,8 @@ def attention(
     or the best `selected` of what it could see (several queries read the fewest that they can share); not `causal`,
     it sees everything, `window` positions on either side, or all of its chunk. `sinks` logits are read beside. The
     softmax is not counted. `appended` False: K and V are those of another layer; `role` "activations": they are no
-    cache at all, and nothing is appended. `source`: K and V are of so many positions of another sequence, an encoder's, all of which
-    every query sees. Raises BadValue for another limit without `causal`.
+    cache at all, and nothing is appended. `source`: K and V are of so many positions of another sequence, an
+    encoder's, all of which every query sees. Raises BadValue for another limit without `causal`.
     Source: Dao et al. 2022 (FlashAttention), Ainslie et al. 2023 (GQA), DeepSeek-AI 2024 (V2, latent attention).
     """
     tokens = sequences * new

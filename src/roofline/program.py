@@ -18,7 +18,7 @@ from roofline.cost import Cost
 from roofline.device import Device, Link
 from roofline.dtypes import STORED, DType, dtype
 from roofline.errors import BadValue, ShardError
-from roofline.ledger import Ledger, predict
+from roofline.ledger import Ledger, over_sources, predict
 from roofline.model import Model
 from roofline.num import Num, Whole, same
 from roofline.ops import VECTOR
@@ -135,7 +135,7 @@ def trace(model: Model, further: Sequence[str], ranks_of: Sequence[int] = RANKS)
     for ranks, phases, stored in product(ranks_of, both, (False, True) if model.quantised else (False,)):
         with suppress(ShardError, BadValue):
             workload, precision = _workload(phases[0]), _precision(stored)
-            held = resident(model, workload, precision, Shard(ranks), None)
+            held = resident(over_sources(model, workload), workload, precision, Shard(ranks), None)
             for fused in (False, True):
                 ledger = _ledger(model, workload, precision, ranks, fused, further)
                 lines = tuple(

@@ -175,13 +175,13 @@ def _impossible(name: str, value: object, least: int, most: int = MOST) -> BadVa
 class Precision:
     """Number formats of a pass.
 
-    `weights` covers every weight matrix, the embedding and the output head too ("stored": each in the format that
-    the checkpoint's file says); norms and biases stay in the 16-bit format where weights are smaller. `compute` is
-    the rate that GEMMs and attention run at. Names are read in any case. Raises UnknownName for a dtype that is not
-    known, BadValue for one of matrix blocks where there is no matrix.
+    `weights` covers every weight matrix, the embedding and the output head too. "stored", the default, is each in the
+    format that the checkpoint's file says, and BF16 where it says none. Norms and biases stay in the 16-bit format
+    where weights are smaller. `compute` is the rate that GEMMs and attention run at. Names are read in any case. Raises
+    UnknownName for a dtype that is not known, BadValue for one of matrix blocks where there is no matrix.
     """
 
-    weights: str = "bf16"
+    weights: str = STORED
     kv: str = "bf16"
     activations: str = "bf16"
     compute: str = "bf16"

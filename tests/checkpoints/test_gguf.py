@@ -125,6 +125,7 @@ STRINGS = struct.pack("<IIQ", 9, 8, 1 << 40)
 NESTED = struct.pack("<I", 9) + struct.pack("<IQ", 9, 1) * 100 + struct.pack("<IQ", 4, 0)
 HOSTILE = {
     "nothing": (b"", "its magic needs 4 bytes"),
+    "a pointer": (b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 7\n", "a Git LFS pointer"),
     "another format": (b"\x93NUMPY" + bytes(50), "no GGUF file"),
     "cut in the counts": (b"GGUF\3\0\0\0\1", "is cut, or lies"),
     "version 1": (gguf_bytes(META, ONE, version=1), "version 1; read are 2 and 3"),

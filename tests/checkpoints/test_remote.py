@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import subprocess
@@ -17,6 +18,7 @@ from typing import ClassVar, NamedTuple
 
 import pytest
 
+import roofline as rl
 from stored_files import Shapes, gguf_bytes, header, packed
 from test_headers import CONFIG, META, PLAIN, as_gguf
 
@@ -47,6 +49,7 @@ def _files() -> dict[str, bytes]:
         "own/broken/config.json": config,
         "own/broken/hf_quant_config.json": b"{",
         "own/shut/config.json": config,
+        "own/moved/config.json": config,
     }
 
 
@@ -56,6 +59,9 @@ class Hub(NamedTuple):
     asked: list[tuple[str, str, str]]
     sent: list[int]
     address: str
+    moved: dict[str, str]
+    told: list[str]
+    files: dict[str, bytes]
     run: Callable[..., subprocess.CompletedProcess[str]]
 
 
@@ -66,6 +72,8 @@ class Handler(BaseHTTPRequestHandler):
     files: dict[str, bytes]
     asked: list[tuple[str, str, str]]
     sent: list[int]
+    moved: dict[str, str]
+    told: list[str]
 
     def log_message(self, format: str, *args: object) -> None:
         pass
@@ -74,7 +82,16 @@ class Handler(BaseHTTPRequestHandler):
         span = self.headers.get("Range", "")
         self.asked.append((self.command, self.path, span))
         way, _, rest = self.path.lstrip("/").partition("/")
-        name = (rest if way in ("whole", "slow", "wrong") else self.path.lstrip("/")).replace("/resolve/main", "")
+        name = (rest if way in ("whole", "plain", "slow", "wrong") else self.path.lstrip("/")).replace(
+            "/resolve/main", ""
+        )
+        self.told.append(self.headers.get("Authorization", ""))
+        if name in self.moved:
+            self.send_response(302)
+            self.send_header("Location", self.moved[name])
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            return None
         content = self.files.get(name)
         if content is None or (name.startswith("own/shut") and "quant" in name):
             self.send_response(403 if name.startswith("own/shut/") else 404)
@@ -85,7 +102,7 @@ class Handler(BaseHTTPRequestHandler):
         found = re.fullmatch(r"bytes=(\d+)-(\d+)", span)
         if way == "slow":
             return self._slowly()
-        if found and way != "whole":
+        if found and way not in ("whole", "plain"):
             begin, end = int(found[1]), min(int(found[2]), len(content) - 1)
             self.send_response(206)
             self.send_header("Content-Range", f"bytes {begin + (way == 'wrong')}-{end}/{len(content)}")
@@ -120,6 +137,8 @@ def hub(tmp_path: Path) -> Iterator[Hub]:
         files = _files()
         asked: ClassVar = []
         sent: ClassVar = []
+        moved: ClassVar = {}
+        told: ClassVar = []
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Own)
     server.daemon_threads = True
@@ -136,7 +155,7 @@ def hub(tmp_path: Path) -> Iterator[Hub]:
         command = [sys.executable, "-c", code, *arguments]
         return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
 
-    yield Hub(Own.asked, Own.sent, address, run)
+    yield Hub(Own.asked, Own.sent, address, Own.moved, Own.told, Own.files, run)
     server.shutdown()
     server.server_close()
     thread.join()
@@ -202,15 +221,7 @@ def test_formats_that_are_none_or_closed(hub):
     [
         ("hf://own/missing", ("404", "own/missing/model.safetensors")),
         ("hf://own/lies", ("own/lies/model.safetensors", "4,611,686,018,427,387,904 bytes")),
-        ("hf://own/one/config.json", ("is no checkpoint",)),
-        ("hf://own", ("Write hf://OWNER/NAME",)),
-        ("hf://own/../one", ("Write hf://OWNER/NAME",)),
-        ("hf://own/gguf/absent.gguf", ("404",)),
         ("{address}/whole/own/gguf/tiny.gguf", ("does not answer range requests",)),
-        ("{address}/wrong/own/gguf/tiny.gguf", ("does not answer range requests",)),
-        ("{address}/own/one/config.json", ("no address of a GGUF file",)),
-        ("http://127.0.0.1:1/x.gguf", ("cannot be read",)),
-        ("https:///x.gguf", ("has no host",)),
     ],
 )
 def test_address_that_gives_no_header(hub, name, says):
@@ -224,8 +235,113 @@ def test_server_that_never_answers(hub):
     assert time.monotonic() - start < 15
 
 
-def test_token_goes_to_the_hub_alone(hub):
-    """To its own host, as HF_TOKEN says; never to another address."""
-    from roofline.checkpoints.sources import at
+@pytest.fixture
+def elsewhere() -> Iterator[tuple[str, list[str]]]:
+    """Another host, and the authorisations that it was sent."""
+    seen: list[str] = []
+    content = whole(PLAIN)
 
-    assert "authorization" not in {key.lower() for key in at(f"{hub.address}/x.gguf")._headers}
+    class Other(BaseHTTPRequestHandler):
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+        def do_GET(self) -> None:
+            seen.append(self.headers.get("Authorization", ""))
+            found = re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers["Range"])
+            assert found is not None
+            part = content[int(found[1]) : int(found[2]) + 1]
+            self.send_response(206)
+            self.send_header("Content-Range", f"bytes {found[1]}-{int(found[1]) + len(part) - 1}/{len(content)}")
+            self.send_header("Content-Length", str(len(part)))
+            self.end_headers()
+            self.wfile.write(part)
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Other)
+    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}/part", seen
+    server.shutdown()
+    server.server_close()
+
+
+def test_token_goes_to_the_hub_alone(hub, elsewhere):
+    """A file may lie with another host, which is told the range and not who asks."""
+    address, seen = elsewhere
+    hub.moved["own/moved/model.safetensors"] = address
+    answer = hub.run("models", "hf://own/moved", "--json", HF_TOKEN="hf_secret")
+
+    assert answer.returncode == 0, answer.stderr
+    assert json.loads(answer.stdout)["checkpoint"]["files"] == 1
+    assert seen == ["", ""]
+    assert "Bearer hf_secret" in hub.told
+
+
+def test_offline_is_one_line(hub):
+    refused(hub.run("models", "hf://own/one", HF_HUB_OFFLINE="1"), "own/one")
+    assert hub.asked == []
+
+
+@pytest.fixture
+def near(hub, monkeypatch) -> Hub:
+    """The same server for this process."""
+    from huggingface_hub import constants
+
+    for name in ("http_proxy", "https_proxy", "all_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+    monkeypatch.setattr(constants, "ENDPOINT", hub.address)
+    template = f"{hub.address}/{{repo_id}}/resolve/{{revision}}/{{filename}}"
+    monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", template)
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    return hub
+
+
+def test_checkpoint_from_afar_in_python(near):
+    """By its address, by its repository, by a file of it; an index that is followed."""
+    local = {name: 2 * math.prod(shape) for name, (_, shape) in PLAIN.items()}
+    for where in ("hf://own/one", "hf://own/two", "hf://own/one/model.safetensors"):
+        found = rl.checkpoint(where)
+        assert {each.name: each.bytes for each in found.tensors} == local
+    for where in ("hf://own/gguf/tiny.gguf", f"{near.address}/own/gguf/tiny.gguf"):
+        assert rl.checkpoint(where).kind == "gguf"
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("hf://own/missing", "404"),
+        ("hf://own/one/config.json", "is no checkpoint"),
+        ("hf://own", "Write hf://OWNER/NAME"),
+        ("hf://own/../one", "Write hf://OWNER/NAME"),
+        ("https:///x.gguf", "has no host"),
+        ("hf://own/shut/x.gguf", "403"),
+        ("{address}/whole/own/gguf/tiny.gguf", "does not answer range requests"),
+        ("{address}/wrong/own/gguf/tiny.gguf", "does not answer range requests"),
+        ("{address}/own/gguf/absent.gguf", "404"),
+        ("{address}/own/one/model.bin", "no address of a GGUF file"),
+        ("http://127.0.0.1:9/x.gguf", "cannot be read"),
+    ],
+)
+def test_what_is_not_there_in_python(near, name, says):
+    with pytest.raises(rl.RooflineError, match=says):
+        rl.checkpoint(name.format(address=near.address))
+
+
+def test_a_server_may_send_a_small_file_whole(near):
+    """Where it knows no ranges, and the file is no larger than what is asked for."""
+    from roofline.checkpoints.sources import Remote
+
+    file = Remote(f"{near.address}/plain/own/gguf/tiny.gguf", "tiny.gguf")
+    assert file.read(0, 4) == b"GGUF"
+    assert file.size == len(near.files["own/gguf/tiny.gguf"])
+    assert file.read(file.size, 8) == b"" == file.read(0, 0)
+
+
+def test_time_is_limited(near, monkeypatch):
+    from roofline.checkpoints import sources
+
+    for limit in ("_DEADLINE", "_WHOLE"):  # of one file, and of all together
+        with monkeypatch.context() as patch:
+            patch.setattr(sources, limit, -1.0)
+            for where in (f"{near.address}/own/gguf/tiny.gguf", "hf://own/two"):
+                with pytest.raises(rl.RooflineError, match="for its header"):
+                    rl.checkpoint(where)

@@ -109,6 +109,7 @@ def entry(kind: object = "F32", shape: object = (2,), span: object = (0, 8), **m
 HOSTILE = {
     "nothing": (b"", "0 bytes, too few"),
     "seven bytes": (b"\1\0\0\0\0\0\0", "7 bytes, too few"),
+    "a pointer": (b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 7\n", "a Git LFS pointer"),
     "no header": (struct.pack("<Q", 0), "not valid JSON"),
     "header longer than the file": (packed({"a": entry()}, 8, 1000), "a header of 1,000 bytes"),
     "2^63": (packed({"a": entry()}, 8, 1 << 63), "9,223,372,036,854,775,808 bytes"),

@@ -89,6 +89,19 @@ def test_a_decode_by_the_annotation_of_its_server(tmp_path):
     assert utilisation(found) is None
 
 
+def test_a_prefill_by_the_annotation_of_its_server(tmp_path):
+    """4 requests of 8 tokens have 4 x 36 pairs; as many tokens in requests of other lengths have more."""
+
+    def pass_of(sums):
+        name = f"execute_32_context_{sums}_generation_0(sq0sk0sqsq0sqsk0)"
+        return rl.diagnose(write(tmp_path, trace(event("user_annotation", name, 0, 99), kernel("gemm", 10, 9, 1))))
+
+    alike = beside(pass_of("4(sq32sk32sqsq256sqsk256)"), rl.Model.load(CONFIG)).ledger.workload.groups[0]
+    assert (alike.sequences, alike.new, alike.context) == (4, 8, 0)
+    with pytest.raises(rl.RooflineError, match="Which pass"):
+        beside(pass_of("4(sq32sk32sqsq400sqsk400)"), rl.Model.load(CONFIG))
+
+
 def test_what_is_not_in_the_file_is_not_guessed(tmp_path):
     model = rl.Model.load(CONFIG)
     with pytest.raises(rl.RooflineError, match="Which pass"):

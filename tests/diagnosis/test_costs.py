@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
 import roofline as rl
-from roofline.diagnosis.costs.call import Call, format_of, read
+from roofline.diagnosis.costs.call import Call, Lengths, format_of, read
 from roofline.diagnosis.costs.convolution import outputs
 from roofline.diagnosis.costs.rates import candidates, on_vector_units, rate
 from roofline.diagnosis.costs.registry import rule, work_of
@@ -363,13 +364,39 @@ def test_formats_by_the_name_of_a_kernel(kernel, bits):
     assert (found.bits if found is not None else None) == bits
 
 
+def sample(pattern):
+    """A text that the pattern matches: the first way at each turn, and of what may be left out, all of it."""
+    from re import _constants, _parser
+
+    def text(parts):
+        found = ""
+        for kind, value in parts:
+            if kind is _constants.LITERAL:
+                found += chr(value)
+            elif kind is _constants.IN:
+                first, what = value[0]
+                found += (
+                    chr(what) if first is _constants.LITERAL else chr(what[0]) if first is _constants.RANGE else "x"
+                )
+            elif kind in (_constants.MAX_REPEAT, _constants.MIN_REPEAT):
+                least, _, inner = value
+                found += text(inner) * least
+            elif kind is _constants.SUBPATTERN:
+                found += text(value[3])
+            elif kind is _constants.BRANCH:
+                found += text(value[1][0])
+        return found
+
+    return text(_parser.parse(pattern))
+
+
 def test_every_registered_operator_survives_any_arguments():
     """Whatever a file holds in place of arguments is no cost, and no error."""
     from roofline.diagnosis.costs import registry
 
     rule("aten::mm")
-    patterns = [each.pattern.lstrip("^").replace("\\w*", "").rstrip("$") for each, _ in registry._PATTERNS]
-    names = [*registry._NAMED, *patterns]
+    names = [*registry._NAMED, *(sample(each.pattern) for each, _ in registry._PATTERNS)]
+    assert all(rule(each) is not None for each in names)
     junk = [
         [],
         [[]],
@@ -381,11 +408,14 @@ def test_every_registered_operator_survives_any_arguments():
         [[1, 1]] * 16,
         [None, 7],
     ]
+    texts = [[], ["True"] * 16, ["8"] * 16, ["-3"] * 16, ["[0, 0]"] * 16]
+    passing = Lengths(3, 9, 20, 2, 50)
     for name in names:
-        for dims in junk:
-            for kinds in ([F] * 16, ["TensorList"] * 16):
-                for words in ([], ["-3"] * 16 if len(dims) % 2 else ["[0, 0]"] * 16):
-                    work_of(call(name, dims, kinds, words, kernel="x<float>"))
+        for at, dims in enumerate(junk):
+            for kinds in ([F] * 16, ["TensorList"] * 16, ["int"] * 16, [B, "unsigned char"] * 8):
+                one = call(name, dims, kinds, texts[at % len(texts)], kernel="x<float>")
+                work_of(one)
+                work_of(replace(one, lengths=passing, concrete=tuple(texts[(at + 1) % len(texts)])))
 
 
 def test_outputs_of_convolutions_are_those_of_their_gradients():

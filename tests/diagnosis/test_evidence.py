@@ -9,13 +9,15 @@ import pytest
 import roofline as rl
 from roofline.diagnosis.assess import assess
 from roofline.diagnosis.assessment import Assessment, BenchmarkRow, CardState, CollectiveRun, KernelGroup
-from roofline.diagnosis.benchmarks import Run
+from roofline.diagnosis.benchmarks import Run, assess_benchmark
 from roofline.diagnosis.collectives import agrees, bus_bandwidth
 from roofline.diagnosis.counters import card_state, state
 from roofline.diagnosis.findings import Finding, ranked
 from roofline.diagnosis.kernels import assess_launches, points
 from roofline.diagnosis.known import recognised
 from roofline.errors import BadValue
+from roofline.evidence import bench
+from roofline.evidence.bench import Benchmark
 from roofline.evidence.counters import Counters, Series
 from roofline.evidence.launches import Launch
 from roofline.evidence.nccl import Half, Log, Row
@@ -23,6 +25,7 @@ from roofline.evidence.nccl import Run as NcclRun
 from roofline.evidence.ncu import Report
 from roofline.evidence.nsys_stats import Sum, Sums
 from roofline.evidence.training_log import Step, TrainingLog
+from roofline.workload import Precision
 
 GEMM = {
     "seconds": 1e-4,
@@ -438,6 +441,26 @@ def test_what_is_missing_is_asked_for(entry, ran, reason):
 
     assert row.bound is None
     assert reason in row.sentence
+
+
+def test_weights_as_the_file_says(h100, qwen):
+    """A benchmark of quantised weights is bounded by no more bytes than these; a format that is named stands."""
+    entry = {"n_prompt": 0, "n_gen": 128, "n_depth": 0, "avg_ts": 100.0, "model_type": "qwen3 8B Q4_K - Medium"}
+    benchmark = Benchmark((bench.result(entry),))
+    (row,) = assess_benchmark(benchmark, "x", Run(qwen, h100)).rows
+    (asked,) = assess_benchmark(benchmark, "x", Run(qwen, h100, Precision("fp8"))).rows
+    expected = rl.predict(qwen, h100, rl.Workload.decode(1, 64), Precision("int4-g64", compute="int8"))
+
+    assert row.step_bound == pytest.approx(float(expected.total.bound_seconds))
+    assert row.step_bound < asked.step_bound
+
+
+def test_weights_of_no_known_format(h100, qwen):
+    entry = {"n_prompt": 0, "n_gen": 128, "n_depth": 0, "avg_ts": 100.0, "model_type": "qwen3 8B Q2_K - Medium"}
+    (row,) = assess_benchmark(Benchmark((bench.result(entry),)), "x", Run(qwen, h100)).rows
+
+    assert row.bound is None
+    assert "Q2_K" in row.sentence
 
 
 def test_more_than_the_bound_is_said(h100):

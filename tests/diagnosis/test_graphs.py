@@ -100,6 +100,14 @@ def test_the_size_of_the_batch_tells_captures_apart(tmp_path):
     assert flops(found) == norm_gemm_flash(16)
 
 
+def test_layers_that_are_captured_alike_lend_the_same(tmp_path):
+    """Piece by piece, each layer is a graph of its own: which of the alike ones was replayed does not matter."""
+    layers = [*captured(8), *captured(8, 60, first=800)]
+    found = rl.diagnose(write(tmp_path, trace(*layers, *replayed(200, 1), *replayed(400, 2))))
+
+    assert flops(found) == 2 * norm_gemm_flash(8)
+
+
 def test_a_file_that_captures_nothing_is_told(tmp_path):
     run = write(tmp_path, trace(*replayed(100, 1)), "run.json")
     found = rl.diagnose(run, capture=write(tmp_path, trace(*replayed(100, 1)), "other.json"))

@@ -126,6 +126,18 @@ COSTS = {
         ("_C::cutlass_scaled_fp4_mm", [[8, 32], [8, 8], [32, 8], [128, 4], [128, 4], [1]], [B, U8, U8, F8, F8, F]),
         MM, (8 * 16 + 16 * 32) // 2 + 2 * 8 * 32,
     ),
+    "the gradient of grouped weights: 4 groups along k": (
+        ("aten::_grouped_mm", [[8, 64], [64, 32], [4]], [B, B, INT]),
+        2 * 8 * 64 * 32, 2 * (8 * 64 + 64 * 32 + 4 * 8 * 32),
+    ),
+    "groups along n": (
+        ("aten::_grouped_mm", [[4, 8, 16], [16, 64], [4]], [B, B, INT]),
+        2 * 8 * 16 * 64, 2 * (4 * 8 * 16 + 16 * 64 + 8 * 64),
+    ),
+    "a batch of groups in FP8": (
+        ("aten::_scaled_grouped_mm", [[4, 8, 16], [4, 16, 32], [4, 8], [4, 32]], [F8, F8, F, F]),
+        4 * MM, 4 * (8 * 16 + 16 * 32 + 2 * 8 * 32),
+    ),
     "rows of FP8 of FBGEMM": (
         ("fbgemm::f8f8bf16_rowwise", [[8, 16], [32, 16], [8], [32]], [F8, F8, F, F]), MM, 8 * 16 + 16 * 32 + 2 * 8 * 32,
     ),
@@ -266,6 +278,10 @@ COSTS = {
         ("_C_cache_ops::concat_and_cache_mla", [[8, 512], [8, 64], [9, 16, 576]], [B, B, F8]), 0, (2 + 1) * 8 * 576,
     ),
     "Liger's norm": (("LigerRMSNormFunction", [[2, 4, 32], [32]], [B, B]), 3 * 256, 2 * (2 * 256 + 32)),
+    "its gradient, with what the function kept": (
+        ("LigerRMSNormFunctionBackward", [[2, 4, 32]], [B]), 6 * 256, 2 * 3 * 256,
+    ),
+    "the gradient of a gate": (("LigerSiLUMulFunctionBackward", [[8, 32]], [B]), 6 * 256, 2 * 5 * 256),
     "Liger's loss leaves its gradient": (("LigerCrossEntropyFunction", [[8, 100], [8]], [B, L]), 5 * 800, 2 * 2 * 800),
     # tables of recommenders: 8 bags of 20 rows in one table of 1000 rows of 96
     "one table": (
@@ -373,6 +389,40 @@ def test_a_window_that_is_not_recorded_leaves_no_cost():
     assert engine(*ENGINE, lengths_of(SUMS), kernel="fmhaSm100aKernel_PagedKvSlidingOrChunkedCausal") is None
     assert engine(*ENGINE, lengths_of("execute_context_0(0)_generation_16(16)")) is None  # nor do positions
     assert engine(*ENGINE, Lengths(80, 80, 3240, 0, 0)) is None  # more tokens than q has
+
+
+FA2 = ("_vllm_fa2_C::varlen_fwd", [[3, 4, 64], [99, 16, 2, 64], [99, 16, 2, 64], [3, 4, 64], [2], [], [1], [], [1, 8],
+                                   *[[]] * 9], [B, B, B, B, INT, "", INT, "", INT, *[""] * 9])  # fmt: skip
+
+
+def sequence(causal, before="-1"):
+    return blank("3", "20", "0.", "0.125", "False", causal, before, "-1", before=10)
+
+
+@pytest.mark.parametrize(("causal", "pairs"), [("True", 18 + 19 + 20), ("False", 3 * 20)])
+def test_one_sequence_over_a_paged_cache_by_its_longest_lengths(causal, pairs):
+    """3 new tokens of a sequence of 20: nothing has to be annotated."""
+    work = work_of(call(*FA2, sequence(causal)))
+
+    assert work is not None
+    assert work.flops == 4 * 4 * 64 * pairs
+    assert work.bytes == 2 * (2 * 3 * 4 * 64 + 2 * 20 * 2 * 64)
+    assert work_of(call(*FA2, sequence(causal, "127"))) is None  # a window
+
+
+def test_several_sequences_over_a_paged_cache_need_the_annotation():
+    name, dims, types = FA2
+    dims = [[11, 4, 64], *dims[1:4], [6], *dims[5:]]
+
+    assert work_of(call(name, dims, types, sequence("True"))) is None
+    third = ("sgl_kernel::fwd", [[11, 4, 64], [99, 16, 2, 64], [99, 16, 2, 64], *[[]] * 4, [6], *[[]] * 20],
+             [B, B, B, *[""] * 4, INT, *[""] * 20])  # fmt: skip
+    texts = [*[""] * 12, "5", "20", *[""] * 6, "0.125", "True", "-1", "-1", "0", "False", "1", "False"]
+    from dataclasses import replace
+
+    work = work_of(replace(call(*third, texts), lengths=lengths_of(SUMS)))
+    assert work is not None
+    assert work.flops == 4 * 4 * 64 * (CONTEXT + 20)
 
 
 def test_paged_attention_of_a_decode():

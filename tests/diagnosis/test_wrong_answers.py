@@ -142,7 +142,7 @@ def test_each_file_of_a_folder_has_its_own_answer(tmp_path):
 
 def test_a_profile_of_another_compiler_is_refused_in_a_line(tmp_path):
     """XLA's own format is not read: that is said, and nothing is guessed from the folder."""
-    with pytest.raises(rl.RooflineError, match="in no format that is read"):
+    with pytest.raises(rl.RooflineError, match="which is not read"):
         rl.diagnose(write(tmp_path, b"\x0a\x10/host:CPU\x12\x00", "host.xplane.pb"))
 
 
@@ -182,3 +182,20 @@ def test_a_group_of_unknown_size_has_no_bus_bandwidth(tmp_path):
 
     assert (row["ranks"], row["busbw"]) == (None, None)
     assert row["algbw"] == pytest.approx((2 << 20) / 100e-6)
+
+
+def test_a_number_of_an_operator_that_began_later_names_none(tmp_path):
+    """A launch outside of all operators may bear the External id of another one: its shapes are not its own."""
+    shapes = {"Input Dims": [[1 << 20], [1 << 20]], "Input type": [B, B]}
+    seen = found(
+        tmp_path,
+        launch(10, 1, 2),
+        kernel("rope_kernel<c10::BFloat16>", 15, 50, 1, **{"External id": 7}),
+        op("aten::add", 100, 20, 7, **shapes),
+        launch(105, 2, 2),
+        kernel("add_kernel<c10::BFloat16>", 110, 10, 2, **{"External id": 7}),
+    )
+    operators = {each.name.split("_")[0]: each.operator for each in seen.kernels}
+
+    assert operators == {"rope": "", "add": "aten::add"}
+    assert list(seen.coverage.without.values()) == [50 * US]

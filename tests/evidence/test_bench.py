@@ -264,3 +264,31 @@ def test_a_log_without_steps():
     assert not training_log.sniff("step by step we iterate\n")
     with pytest.raises(BadValue, match="without a whole step"):
         training_log.read(Lines([b"step: 3"]))
+
+
+LLAMA_CSV = (
+    "ggml_cuda_init: found 1 CUDA devices:\n"
+    "build_commit,gpu_info,model_type,n_prompt,n_gen,n_depth,avg_ts,stddev_ts\n"
+    '"abc","NVIDIA GeForce RTX 4090","llama 8B Q4_K - Medium","512","0","0","11000.5","10.1"\n'
+    '"abc","NVIDIA GeForce RTX 4090","llama 8B Q4_K - Medium","0","128","0","142.5","0.1"\n'
+    "cut\n"
+)
+
+
+def test_llama_bench_as_csv():
+    """The columns of its JSON."""
+    found = bench_text.read(Lines([LLAMA_CSV.encode()])).results
+
+    assert bench_text.sniff(LLAMA_CSV)
+    assert [(each.phase, each.input_rate, each.output_rate) for each in found] == [
+        ("prefill", 11000.5, None),
+        ("decode", None, 142.5),
+    ]
+    assert {each.dtype for each in found} == {"Q4_K"}
+
+
+def test_colours_of_a_log_that_lost_their_first_character():
+    """A terminal's codes, half of them left."""
+    line = b"- INFO - [31mstep: 10  [32mloss: 10.27  [34mtps: 7,215  [36mtflops: 417.10  [35mmfu: 42.17%[39m"
+
+    assert training_log.read(Lines([line])).steps[0].tokens_per_gpu == 7215

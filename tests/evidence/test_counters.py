@@ -172,6 +172,14 @@ def test_nvidia_smi_dmon():
     assert found.gpus[1].columns.keys() == {"power", "temperature", "memory_clock", "sm_clock"}
 
 
+def test_nvidia_smi_dmon_as_csv():
+    """--format csv parts the cells by commas."""
+    text = "#gpu, pwr, gtemp, mtemp, sm, mem, mclk, pclk\n#Idx, W, C, C, %, %, MHz, MHz\n0, 634, 60, 70, 100, 10, 2619, 1980\n"
+
+    assert column(read(smi, text), "busy") == [1.0]
+    assert column(read(smi, text), "sm_clock") == [1980e6]
+
+
 def test_nvidia_smi_dmon_with_dates():
     """-o DT; a table of processes is none of cards."""
     text = "#Date       Time        gpu    pwr     sm\n#YYYYMMDD   HH:MM:SS    Idx      W      %\n"

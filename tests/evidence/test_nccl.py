@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
 import pytest
 
 from roofline.errors import BadValue
-from roofline.evidence import nccl
+from roofline.evidence import nccl, nccl_json
 from roofline.evidence.lines import Lines
 from roofline.evidence.nccl import Log
 
@@ -170,3 +173,58 @@ def test_other_prefixes_and_tables():
     (run,) = read("./build/all_reduce_perf -b 1G -e 1G -g 8", table).runs
     assert (run.kind, run.ranks, run.rows[0].outside.seconds) == ("all-reduce", 8, pytest.approx(8159.5e-6))
     assert nccl.sniff(table)
+
+
+def as_json(**changed: Any) -> dict[str, Any]:
+    """A file that -J writes: two ranks, three sizes."""
+    rows = [
+        {
+            "size": size, "count": size // 4, "type": "float", "redop": "sum", "root": -1,
+            "out_of_place": {"time": time, "alg_bw": size / time / 1e3, "bus_bw": size / time / 1e3, "nwrong": 0.0},
+            "in_place": {"time": 2 * time, "alg_bw": size / time / 2e3, "bus_bw": size / time / 2e3, "nwrong": None},
+        }
+        for size, time in ((1 << 20, 20.5), (1 << 24, 120.25), (1 << 28, 1500.125))
+    ]  # fmt: skip
+    devices = [{"rank": n, "device": n, "host": "a", "name": "NVIDIA H100 80GB HBM3"} for n in range(2)]
+    return {
+        "version": 4,
+        "args": ["./build/all_reduce_perf", "-b", "1M"],
+        "config": {"nthreads": 1, "ngpus": 2, "devices": devices},
+        "results": rows,
+        "out_of_bounds": {"count": 0, "okay": "true"},
+        **changed,
+    }
+
+
+def test_json():
+    """Times in microseconds, bandwidths in 1e9 byte/s; the kind from the program, the ranks from the devices."""
+    text = json.dumps(as_json())
+    (run,) = nccl_json.read(Lines([text.encode()])).runs
+
+    assert nccl_json.sniff(text)
+    assert (run.kind, run.ranks, run.nodes, run.cards) == ("all-reduce", 2, 1, ("NVIDIA H100 80GB HBM3",))
+    assert [each.size for each in run.rows] == [1 << 20, 1 << 24, 1 << 28]
+    assert run.rows[2].outside.seconds == pytest.approx(1500.125e-6)
+    assert run.rows[2].outside.algbw == pytest.approx((1 << 28) / 1500.125e-6)
+    assert run.rows[0].inside.wrong is None
+
+
+def test_json_is_judged_as_the_table_is(tmp_path):
+    """Bandwidths recomputed, the link's share, and a place in a training estimate."""
+    import roofline as rl
+
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps(as_json()))
+    found = rl.diagnose(path).to_dict()
+
+    assert found["collectives"][0]["busbw"] == pytest.approx((1 << 28) / 1500.125e-6)
+    assert found["collectives"][0]["disagreeing"] == 0
+
+
+@pytest.mark.parametrize(
+    "text", ['{"results": [{"alg_bw": 1, "bus_bw"', '{"results": [], "alg_bw": 0, "bus_bw": 0}', '{"results": {"alg_bw": 0, "bus_bw": 0}}']
+)  # fmt: skip
+def test_json_without_rows(text):
+    assert nccl_json.sniff(text)
+    with pytest.raises(BadValue, match="nccl-tests"):
+        nccl_json.read(Lines([text.encode()]))

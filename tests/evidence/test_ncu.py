@@ -339,3 +339,24 @@ def test_instructions_of_voltas_tensor_pipe():
 
     assert (volta.flops, volta.counted) == ({"fp16": 512_000}, True)
     assert (hopper.flops, hopper.counted) == ({}, False)
+
+
+SUMMARY = """==PROF== Connected
+"Process ID","Kernel Name","Invocations","Section Name","Metric Name","Metric Unit","Minimum","Maximum","Average"
+"1","kernel_a","2","GPU Speed Of Light Throughput","DRAM Throughput","%","5","15","10"
+"1","kernel_a","2","GPU Speed Of Light Throughput","Duration","us","1","3","2"
+"1","kernel_b","1","GPU Speed Of Light Throughput","Duration","us","9","9","9"
+"""
+
+
+def test_a_summary_by_kernel():
+    """--print-summary per-kernel: as many launches as there were, each the average of its kernel."""
+    found = ncu.read(Lines([SUMMARY.encode()]))
+
+    assert ncu.sniff(SUMMARY)
+    assert [(each.kernel, each.seconds) for each in found.launches] == [
+        ("kernel_a", pytest.approx(2e-6)),
+        ("kernel_a", pytest.approx(2e-6)),
+        ("kernel_b", pytest.approx(9e-6)),
+    ]
+    assert found.launches[0].values["dram_share"] == pytest.approx(0.1)

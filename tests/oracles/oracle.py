@@ -20,7 +20,7 @@ SEQUENCES, NEW, SOURCE = 2, 7, 5
 _TASKS = {
     "Seq2SeqLM": {
         *("t5", "mt5", "umt5", "bart", "mvp", "plbart", "blenderbot-small", "mbart", "blenderbot", "pegasus"),
-        *("marian", "m2m_100"),
+        *("marian", "m2m_100", "t5gemma"),
     },
     "SpeechSeq2Seq": {"whisper"},
     "MaskedLM": {
@@ -70,8 +70,9 @@ def parameters(model: Any) -> tuple[int, int, int]:
     for name, each in model.named_parameters():
         total += each.numel()
         experts += each.numel() if ".experts." in name and "shared" not in name else 0
-    table = model.get_input_embeddings()
-    return total, table.weight.numel() if isinstance(table, torch.nn.Embedding) else 0, experts
+    sides = [model, *([model.get_decoder()] if task(model.config.model_type) == "Seq2SeqLM" else [])]
+    tables = [table.weight for each in sides if isinstance(table := each.get_input_embeddings(), torch.nn.Embedding)]
+    return total, sum(each.numel() for each in {id(each): each for each in tables}.values()), experts
 
 
 def flops(model: Any) -> int | None:

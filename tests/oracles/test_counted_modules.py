@@ -157,6 +157,19 @@ def test_hugging_face_model_is_that_of_its_config():
     assert products(ledger) == products(same)
 
 
+def test_decode_step_is_that_of_its_config():
+    """A new token of each of two sequences on 31 cached ones."""
+    transformers = pytest.importorskip("transformers")
+    model = hugging_face("qwen3", "cpu", "sdpa")
+    cache = transformers.DynamicCache(config=model.config)
+    with torch.no_grad():
+        model(torch.zeros(2, 31, dtype=torch.long), past_key_values=cache)
+    ledger = count(model, torch.zeros(2, 1, dtype=torch.long), past_key_values=cache)
+
+    same = rl.predict(rl.Model.load(model.config.to_dict()), "h100-sxm", rl.Workload.decode(2, 32))
+    assert products(ledger) == products(same)
+
+
 def test_causal_attention_has_the_pairs_that_are_seen():
     """s(s+1)/2 of s²; its gradient five products for the forward's two."""
     pairs, width = 16 * 17 // 2, 2 * 4 * 2 * 2 * 8  # sequences, heads, products, FLOP, elements of a head
@@ -295,6 +308,13 @@ def test_a_module_that_names_a_device(monkeypatch):
     """It is counted where there is none such: a move between devices costs nothing."""
     ledger = count(Placed(), torch.zeros(8, 64), backward=True)
     assert [point.name for point in ledger][:3] == ["linear.mm", "Placed.zeros", "Placed.add"]
+
+
+def test_on_the_meta_device_all_around():
+    """Where new tensors are made on it by default."""
+    with torch.device("meta"):
+        ledger = count(torch.nn.Linear(64, 64), torch.zeros(8, 64))
+    assert [point.work.op for point in ledger] == ["linear"]
 
 
 def test_autocast_within_a_module():

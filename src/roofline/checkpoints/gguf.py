@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from roofline.checkpoints.ggml import FORMATS
 from roofline.checkpoints.sources import Source
-from roofline.checkpoints.tensors import LONGEST_NAME, MOST_TENSORS, Fault, Tensor, elements
+from roofline.checkpoints.tensors import LONGEST_NAME, MOST_TENSORS, Fault, Tensor, check_pointer, elements
 from roofline.dtypes import DType
 from roofline.errors import shown
 from roofline.units import MIB
@@ -106,6 +106,7 @@ def read(source: Source) -> tuple[Mapping[str, Any], tuple[Tensor, ...]]:
 def _counts(reader: _Reader, fault: Fault) -> tuple[int, int]:
     """How many tensors and keys the file has."""
     magic = reader.take(len(MAGIC), "its magic")
+    check_pointer(magic, fault)
     if magic != MAGIC:
         raise fault(f"it begins with {magic!r}, not with {MAGIC!r}: no GGUF file.")
     version = reader.number("I", "its version")

@@ -7,13 +7,13 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any, cast
 
 from roofline.checkpoints import gguf, safetensors
-from roofline.checkpoints.sources import Local, Remote, Source, at, on_the_hub
+from roofline.checkpoints.sources import Local, Remote, Source, at, limit, on_the_hub
 from roofline.checkpoints.tensors import LONGEST_NAME, MOST_TENSORS, Checkpoint, Fault, Tensor
 from roofline.errors import CheckpointError, UnknownName, shown
 from roofline.files import exists, home, printable
@@ -97,7 +97,7 @@ def _folder(path: Path) -> Opened | None:
     if "config.json" in names or not any(name.endswith(".gguf") for name in names):
         listed = _listed(inside, names, printable(path))
         if listed is None:
-            return None
+            return _beside(path, names)
         files, check = listed
         found = _safetensors(files, lambda name: Local(path / name), printable(path))
         check(found)
@@ -109,6 +109,13 @@ def _folder(path: Path) -> Opened | None:
             f"The folder {printable(path)} has {len(first)} GGUF models ({few}, …). Name one of them."
         )
     return _file(path / first[0])
+
+
+def _beside(path: Path, names: list[str]) -> Opened | None:
+    """The one GGUF beside a config.json, which then says the structure; None where there is none, or several."""
+    first = [name for name in names if name.endswith(".gguf") and _first(name)]
+    found = _file(path / first[0]) if len(first) == 1 else None
+    return None if found is None else replace(found, folder=path, name=home(path).resolve().name)
 
 
 def _first(name: str) -> bool:
@@ -273,8 +280,8 @@ def _address(url: str) -> Opened:
             f"{printable(path)} is no address of a GGUF file. Name one, or a checkpoint on the Hub as hf://OWNER/NAME."
         )
     base, _, name = path.rpartition("/")
-    query = url[len(path) :]
-    return _gguf(name, lambda each: at(f"{base}/{each}{query}"), printable(path), _stem(name), _AT_ONCE)
+    query, until = url[len(path) :], limit()
+    return _gguf(name, lambda each: at(f"{base}/{each}{query}", until), printable(path), _stem(name), _AT_ONCE)
 
 
 def _hub(text: str) -> Opened:
@@ -282,10 +289,10 @@ def _hub(text: str) -> Opened:
     found = _REPO.fullmatch(text.removeprefix(HUB))
     if found is None or ".." in text:
         raise UnknownName(f"{shown(text)} is no checkpoint on the Hub. Write hf://OWNER/NAME or hf://OWNER/NAME/FILE.")
-    repo, file = found["repo"], found["file"]
+    repo, file, until = found["repo"], found["file"], limit()
 
     def source(name: str) -> Remote:
-        return on_the_hub(repo, name)
+        return on_the_hub(repo, name, until)
 
     if file is not None and file.endswith(".gguf"):
         folder, _, name = file.rpartition("/")

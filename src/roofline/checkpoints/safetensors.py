@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Any, NoReturn, cast
 
 from roofline.checkpoints.sources import Source
-from roofline.checkpoints.tensors import LONGEST_NAME, MOST_TENSORS, Fault, Tensor, elements
+from roofline.checkpoints.tensors import LONGEST_NAME, MOST_TENSORS, Fault, Tensor, check_pointer, elements
 from roofline.dtypes import DTYPES, DType
 from roofline.errors import shown
 from roofline.units import MIB
@@ -46,6 +46,7 @@ def read(source: Source) -> tuple[Tensor, ...]:
     start = source.read(0, _LENGTH)
     if len(start) < _LENGTH:
         raise fault(f"it has {len(start)} bytes, too few for a safetensors header.")
+    check_pointer(start, fault)
     length = int.from_bytes(start, "little")
     left = source.size - _LENGTH
     if length > left:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import stat
@@ -17,6 +18,7 @@ from roofline.files import home, printable
 from roofline.units import MIB
 
 _DEADLINE = 60.0  # [s] for one file's header
+_WHOLE = 300.0  # [s] for those of all files
 _PATIENCE = 10.0  # [s] for a connection, and between two pieces of an answer
 _OK, _PARTIAL = 200, 206
 _MOST_WHOLE = 64 * MIB
@@ -77,14 +79,19 @@ class Local:
 
 
 class Remote:
-    """A file behind a URL whose server answers range requests; `headers` go to its own host alone."""
+    """A file behind a URL whose server answers range requests; `headers` go to its own host alone.
 
-    def __init__(self, url: str, where: str, headers: Callable[[], dict[str, str]] | None = None) -> None:
+    `until` is when all of the files that belong together are given up [s], by the clock of `limit`.
+    """
+
+    def __init__(
+        self, url: str, where: str, headers: Callable[[], dict[str, str]] | None = None, until: float = math.inf
+    ) -> None:
         self.where = where
         self._url = url
         self._headers = {} if headers is None else headers()
         self._size: int | None = None
-        self._until = time.monotonic() + _DEADLINE
+        self._until = min(time.monotonic() + _DEADLINE, until)
 
     @property
     def size(self) -> int:
@@ -120,7 +127,8 @@ class Remote:
             for piece in answer.iter_raw(MIB):
                 if time.monotonic() > self._until:
                     raise CheckpointError(
-                        f"{self.where} took more than {_DEADLINE:g} s for its header. Try again, or download the file."
+                        f"{self.where} took more than {_DEADLINE:g} s for its header, or all files more than "
+                        f"{_WHOLE:g} s. Try again, or download them."
                     )
                 pieces.append(piece[:left])
                 left -= len(pieces[-1])
@@ -149,12 +157,17 @@ class Remote:
         """Nothing is kept open between two requests."""
 
 
-def on_the_hub(repo: str, file: str, revision: str = "main") -> Remote:
+def limit() -> float:
+    """When files that are asked for now are given up."""
+    return time.monotonic() + _WHOLE
+
+
+def on_the_hub(repo: str, file: str, until: float, revision: str = "main") -> Remote:
     """A file of a repository of the Hugging Face Hub: honours HF_ENDPOINT and HF_TOKEN."""
     from huggingface_hub.file_download import hf_hub_url  # pyright: ignore[reportUnknownVariableType]
 
     url = hf_hub_url(repo, file, revision=revision)
-    return Remote(url, f"{repo}/{file}", _token)
+    return Remote(url, f"{repo}/{file}", _token, until)
 
 
 def _token() -> dict[str, str]:
@@ -163,9 +176,9 @@ def _token() -> dict[str, str]:
     return dict(cast(Any, utils).build_hf_headers(library_name="roofline"))
 
 
-def at(url: str) -> Remote:
+def at(url: str, until: float = math.inf) -> Remote:
     """A file behind an address."""
     host = urlsplit(url).hostname
     if not host:
         raise UnknownName(f"{printable(url)} has no host. Write an address as https://HOST/FILE.gguf.")
-    return Remote(url, printable(url.partition("?")[0]))
+    return Remote(url, printable(url.partition("?")[0]), until=until)

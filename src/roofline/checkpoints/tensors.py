@@ -118,6 +118,12 @@ class Fault:
         return CheckpointError(f"{self.where}: {message} Download it again, or name its config.json.")
 
 
+def check_pointer(start: bytes, fault: Fault) -> None:
+    """Refuse what stands for a large file where a repository was cloned without it; raises CheckpointError."""
+    if start.startswith(b"vers"):
+        raise fault("it is a Git LFS pointer, and the file that it stands for is not here (git lfs pull).")
+
+
 def elements(shape: Iterable[int], name: str, fault: Fault) -> int:
     """Elements of these lengths; raises CheckpointError where their product is no size of a tensor."""
     product = 1

@@ -55,8 +55,10 @@ def compare(
     supply = None if device is None else load_sheet(device).device()
     from roofline.diagnosis.changes import compare as compared
     from roofline.show.changes import comparison_markdown, comparison_record, comparison_text
+    from roofline.show.progress import busy
 
-    found = compared(_side(before, limit, supply), _side(after, limit, supply))
+    with busy("Comparing"):
+        found = compared(_side(before, limit, supply), _side(after, limit, supply))
     if json:
         print_json(comparison_record(found, share))
     elif markdown:
@@ -75,7 +77,7 @@ def _share(text: str) -> float:
         value = float(number) / (100 if text.endswith("%") else 1)
     except ValueError:
         value = -1.0
-    if not 0 <= value <= 10:
+    if not 0 <= value <= (10 if text.endswith("%") else 1):
         raise BadValue(f"--fail-over: {shown(text)} is no share. Write it as 3% or 0.03.")
     return value
 

@@ -30,8 +30,11 @@ def crossover(
         One JSON object instead of text.
     """
     from roofline.crossing import crossovers
+    from roofline.show.progress import busy
 
-    found = crossovers(*setting.case(model), kernel=kernel, **setting.options)
+    case = setting.case(model)
+    with busy("Looking for the turns"):
+        found = crossovers(*case, kernel=kernel, **setting.options)
     if json:
         from roofline.show.record import crossovers_record
 

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from roofline.cli.options import Bytes, Ranks, Workers, print_json
+from roofline.cli.options import Bytes, Ranks, Workers, print_json, written
+from roofline.dtypes import STORED
 from roofline.errors import BadValue, shown
 from roofline.units import MIB
 
@@ -36,7 +37,7 @@ def diagnose(
     *,
     model: Annotated[str | None, Parameter(negative=())] = None,
     device: Annotated[str | None, Parameter(negative=())] = None,
-    weights: str = "bf16",
+    weights: str = STORED,
     kv: str = "bf16",
     compute: str = "bf16",
     tp: Ranks | None = None,
@@ -63,7 +64,7 @@ def diagnose(
     device
         What it ran on, where the file does not say: a device id (roofline devices) or a device's TOML file.
     weights
-        Of a benchmark: format of the weights.
+        Of a benchmark: format of the weights; stored: as the checkpoint has them, else bf16.
     kv
         Of a benchmark: format of the KV cache.
     compute
@@ -117,7 +118,8 @@ def diagnose(
     )
     from roofline.diagnosis.assessment import Assessment
 
-    words = ["diagnose", *file, *(["--device", device] if device else [])]
+    options = {"--device": device, "--capture": capture}
+    words = ["diagnose", *file, *(word for name, value in options.items() if value for word in (name, value))]
     if isinstance(found, Assessment):
         return _assessed(found, chart, report, words, json)
     side = None if known is None else _beside(found, known)
@@ -147,7 +149,9 @@ def _assessed(found: Assessment, chart: str | None, report: str | None, words: l
         from roofline.show.assessment_report import assessment_report
         from roofline.show.chart import writable, write
 
-        write(writable(report, (".html", ".htm")), assessment_report(found, shlex.join(["roofline", *words])).html())
+        target = writable(report, (".html", ".htm"))
+        write(target, assessment_report(found, shlex.join(["roofline", *words])).html())
+        written(target)
     if json:
         print_json(found.to_dict())
         return 0
@@ -180,6 +184,8 @@ def _save(found: Diagnosis, chart: str | None, report: str | None, words: list[s
             found.chart().save(chart)
         if target is not None:
             write(target, diagnosis_report(found, shlex.join(["roofline", *words])).html())
+    for each in (chart, target):
+        written(each)
 
 
 def _run(files: list[str], limit: int | None, processes: int, device: Device | None, scheduler: str | None) -> Run:

@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 from cyclopts import App, Parameter, Token
@@ -14,6 +15,7 @@ from roofline import units
 from roofline.catalogue import load_model, load_sheet
 from roofline.dtypes import STORED
 from roofline.errors import BadValue, UnknownName, shown
+from roofline.files import printable
 from roofline.ledger import predict
 from roofline.shard import MOST_RANKS, Shard
 from roofline.workload import MOST, Precision, Workload, size
@@ -98,6 +100,12 @@ Skew = Annotated[float, option(_float)]
 def print_json(record: dict[str, Any]) -> None:
     """One JSON object on standard output."""
     sys.stdout.write(json.dumps(record, indent=1, allow_nan=False) + "\n")
+
+
+def written(path: str | Path | None) -> None:
+    """Say where a file was written; nothing into a pipe or a file, and nothing of no file."""
+    if path is not None and sys.stderr.isatty():
+        sys.stderr.write(f"Written: {printable(path)}\n")
 
 
 def print_text(written: str) -> None:
@@ -228,8 +236,11 @@ class Setting:
 
     def precision(self, model: Model) -> Precision:
         """The formats of a pass of this model."""
-        weights = (STORED if model.quantised else "bf16") if self.weights is None else self.weights
-        return Precision(weights, self.kv, self.activations, self.compute)
+        if self.weights is not None and self.weights.strip().lower() == STORED and not model.quantised:
+            raise BadValue(
+                f"--weights stored: what is known of {shown(model.name)} says no format of weights. Name one, as fp8."
+            )
+        return Precision(STORED if self.weights is None else self.weights, self.kv, self.activations, self.compute)
 
     @property
     def workload(self) -> Workload:

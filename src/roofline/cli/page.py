@@ -7,6 +7,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from roofline.catalogue import load_device, load_model
+from roofline.cli.options import written
 
 
 def page(
@@ -35,4 +36,5 @@ def page(
     target = writable(output, (".html", ".htm"))
     with busy("Writing the page"):
         write(target, live_page(chosen, devices))
+    written(target)
     return 0

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from roofline.cli.options import Setting, print_json
+from roofline.cli.options import Setting, print_json, written
 
 if TYPE_CHECKING:
     from roofline.comparison import Measured, Price
@@ -82,6 +82,7 @@ def _save(ledger: Ledger, other: Ledger | None, path: str | None) -> None:
     writable(path)
     with busy("Drawing"):
         ledger.chart(against=[] if other is None or other.device == ledger.device else [other.device]).save(path)
+    written(path)
 
 
 def _measured(ledger: Ledger, tokens_per_second: float | None) -> Measured | None:

@@ -8,7 +8,7 @@ from typing import Annotated, cast
 
 from cyclopts import Parameter
 
-from roofline.cli.options import Setting
+from roofline.cli.options import Setting, written
 
 
 def report(
@@ -37,6 +37,7 @@ def report(
     target = writable(output, (".html", ".htm"))
     with busy("Writing the report"):
         write(target, ledger_report(ledger, command(model, setting)).html())
+    written(target)
     return 3 if memory(ledger).fits is False else 0
 
 

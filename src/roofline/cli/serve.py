@@ -6,6 +6,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from roofline.cli.options import print_text
 from roofline.errors import BadValue
 
 _PORTS = 65_535
@@ -29,4 +30,4 @@ def serve(
         raise BadValue(f"--port: {port} is no port. Choose one from 0 to {_PORTS}.")
     from roofline.server.run import run
 
-    return run(host, port)
+    return run(host, port, print_text)

@@ -69,7 +69,7 @@ def recipe_of(
     """The Recipe that these options describe."""
     parts = frozenset(each.strip() for each in freeze.split(",")) if freeze is not None else frozenset[str]()
     return Recipe(
-        Precision(compute=rate),
+        Precision("bf16", compute=rate),
         recompute=Recompute.named(recompute or "none"),
         lora=lora or 0,
         frozen=parts,

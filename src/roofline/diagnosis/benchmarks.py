@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from statistics import median
@@ -13,7 +14,8 @@ from roofline.device import Device
 from roofline.diagnosis.assessment import Assessment, BenchmarkRow
 from roofline.diagnosis.findings import Finding, ranked
 from roofline.diagnosis.known import recognised
-from roofline.errors import RooflineError
+from roofline.dtypes import STORED
+from roofline.errors import BadValue, RooflineError
 from roofline.evidence.bench import Benchmark, Result
 from roofline.evidence.training_log import Step, TrainingLog
 from roofline.ledger import Ledger, predict
@@ -46,7 +48,7 @@ def assess_benchmark(benchmark: Benchmark, source: str, run: Run | None = None) 
     notes = [
         "The bound of serving is that of its steady pass: a decode row for each request at once, and the prefill "
         "rows of those that take the place of the finished",
-        f"Formats: weights {asked.precision.weights}, KV {asked.precision.kv}, unless told otherwise",
+        *_formats(benchmark, asked),
     ]
     return Assessment(
         source=source,
@@ -65,6 +67,18 @@ def assess_benchmark(benchmark: Benchmark, source: str, run: Run | None = None) 
     )
 
 
+def _formats(benchmark: Benchmark, run: Run) -> Iterable[str]:
+    """What the bounds take the weights and the cache for."""
+    said = dict.fromkeys(each.dtype for each in benchmark.results if each.dtype)
+    for name in said if run.precision == Precision() else ():
+        fits = next((each for each in _STORED if each[0].match(name)), None)
+        if fits is not None:
+            yield f"Formats: weights in {name} by the file, bounded as {fits[1]}; KV {run.precision.kv}"
+    if not said or run.precision != Precision():
+        weights = "as the checkpoint has them" if run.precision.weights == STORED else run.precision.weights
+        yield f"Formats: weights {weights}, KV {run.precision.kv}, unless told otherwise"
+
+
 def _row(found: Result, run: Run) -> BenchmarkRow:
     prefill = found.phase == "prefill"
     rate = found.input_rate if prefill else found.output_rate
@@ -76,7 +90,7 @@ def _row(found: Result, run: Run) -> BenchmarkRow:
     reason = _missing(found, rate, model, device)
     if not reason and model is not None and device is not None:
         try:
-            ledger = predict(model, device, _workload(found), run.precision, shard=Shard(ranks))
+            ledger = predict(model, device, _workload(found), _precision(found, run), shard=Shard(ranks))
         except RooflineError as error:
             reason = str(error)
     sentence, bound, of_bound = _sentence(found, rate, unit, ledger, reason)
@@ -105,6 +119,34 @@ def _row(found: Result, run: Run) -> BenchmarkRow:
             if (value := getattr(found, name)) is not None
         },
     )
+
+
+# The largest format that holds no more bytes than what a benchmark names, so that the bound stays one, and the fastest
+# rate that its kernels may count at.
+_STORED = (
+    (re.compile(r"I?Q[45]", re.IGNORECASE), "int4-g64", "int8"),  # 4.5 bits and more, of which scales are half a bit
+    (re.compile(r".*4bit|int4|w4a16", re.IGNORECASE), "int4", "int8"),
+    (re.compile(r"Q6", re.IGNORECASE), "fp6", "int8"),
+    (re.compile(r"Q8|int8|w8a8", re.IGNORECASE), "int8", "int8"),
+    (re.compile(r"mxfp4", re.IGNORECASE), "mxfp4", "fp8"),
+    (re.compile(r"nvfp4", re.IGNORECASE), "nvfp4", "fp4"),
+    (re.compile(r"(float8|fp8)", re.IGNORECASE), "fp8", "fp8"),
+    (re.compile(r"(b?float16|bf16|f16|fp16|half)\Z", re.IGNORECASE), "bf16", "bf16"),
+    (re.compile(r"(all )?(f32|float32|fp32)\Z", re.IGNORECASE), "fp32", "tf32"),
+)
+
+
+def _precision(found: Result, run: Run) -> Precision:
+    """The formats of a result: those asked for, else what the file says of its weights."""
+    if run.precision != Precision() or not found.dtype:
+        return run.precision
+    fits = next((each for each in _STORED if each[0].match(found.dtype)), None)
+    if fits is None:
+        raise BadValue(f"weights in {found.dtype} are no format that is known. Name one with --weights")
+    device = run.device or (recognised(found.device) if found.device else None)
+    rates = (fits[2], "fp8", "bf16", "fp16", "fp32-vector")
+    rate = next((each for each in rates if device is not None and each in device.peak), run.precision.compute)
+    return Precision(fits[1], run.precision.kv, compute=rate)
 
 
 def _missing(found: Result, rate: float | None, model: Model | None, device: Device | None) -> str:
@@ -198,7 +240,10 @@ def assess_training_log(log: TrainingLog, source: str, run: Run | None = None) -
     steady = log.steady
     row = _trained(log, steady, asked)
     dropped = len(log.steps) - len(steady)
-    notes = [f"{dropped} steps before the first steady one are left out as warm-up"] if dropped else []
+    steps = (
+        "1 step before the first steady one is" if dropped == 1 else f"{dropped} steps before the first steady one are"
+    )
+    notes = [f"{steps} left out as warm-up"] if dropped else []
     notes.append("MFU is by the framework's own count of FLOPs; the bound is by 6N: 6 FLOPs a parameter and token")
     return Assessment(
         source=source,

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from roofline.bound import Point
 from roofline.diagnosis.numbers import real, whole
+from roofline.diagnosis.passes import lengths_of
 from roofline.diagnosis.result import Diagnosis, Placed
 from roofline.errors import BadValue
 from roofline.ledger import Ledger, predict
@@ -143,6 +144,13 @@ def _workload(found: Diagnosis) -> Workload:
         each = decodes[0]
         mean = max((each.generation_kv or 1) // each.generation_requests, 1)
         return Workload.decode(sequences=each.generation_requests, context=mean)
+    for each in passes:
+        lengths = lengths_of(each.name)
+        new = each.context_tokens // max(each.context_requests, 1)
+        # Requests of one length have the fewest pairs that so many tokens can have: no other lengths have as few.
+        alike = lengths is not None and lengths.context_pairs == each.context_requests * new * (new + 1) // 2
+        if alike and new and not each.generation_requests:
+            return Workload.prefill(sequences=each.context_requests, new=new)
     raise BadValue(
         "Which pass was measured is not in the file: neither attention with its shapes nor a server's annotation. "
         "Record shapes, or predict the pass yourself: roofline predict."

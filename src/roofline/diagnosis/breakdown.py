@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from roofline.diagnosis.result import Communication, Copies, Share
 from roofline.trace import timeline
 from roofline.trace.classify import CATEGORIES, COMPUTE, category
-from roofline.trace.coding import distinct
+from roofline.trace.coding import distinct, summed
 from roofline.trace.events import COPY, KERNEL, NONE, SET, Activities, Trace, listed
 from roofline.trace.link import Links
 
@@ -79,16 +79,24 @@ def communication(gpu: Activities, rows: Ints, kinds: Ints) -> Communication:
 
 def copies(trace: Trace, rows: Ints) -> tuple[Copies, ...]:
     """Copies by direction and by whether the host's side is pinned, as their names say it."""
+    import numpy as np
+
     gpu = trace.gpu
     mine = rows[gpu.kind[rows] == COPY]
     calls: Counter[tuple[str, bool | None]] = Counter()
     moved: Counter[tuple[str, bool | None]] = Counter()
     time: Counter[tuple[str, bool | None]] = Counter()
-    columns = (listed(gpu.name[mine]), listed(gpu.moved[mine]), listed(gpu.duration[mine]))
-    for name, size, duration in zip(*columns, strict=True):
+    (names,), which = distinct(gpu.name[mine])
+    count = len(names)
+    columns = (
+        listed(np.bincount(which, minlength=count)),
+        listed(summed(which, count, np.maximum(gpu.moved[mine], 0))),
+        listed(summed(which, count, gpu.duration[mine])),
+    )
+    for name, n, size, duration in zip(listed(names), *columns, strict=True):
         key = _direction(trace.names[name])
-        calls[key] += 1
-        moved[key] += max(size, 0)
+        calls[key] += n
+        moved[key] += size
         time[key] += duration
     return tuple(
         Copies(kind, pinned, calls[kind, pinned], moved[kind, pinned], time[kind, pinned])

@@ -47,6 +47,13 @@ REMEDIES = {
     BARE: "record operators too (activities CPU and CUDA)",
     SHAPELESS: "record with record_shapes=True",
 }
+# The same for a timeline whose operators are NVTX ranges.
+NVTX_REMEDIES = {
+    REPLAYED: "record one pass without graphs, with the same shapes",
+    UNLINKED: "begin the record earlier (--delay, --capture-range), and trace the runtime (--trace=cuda,nvtx)",
+    BARE: "run the model within torch.autograd.profiler.emit_nvtx(record_shapes=True), and record --trace=cuda,nvtx",
+    SHAPELESS: "run the model within torch.autograd.profiler.emit_nvtx(record_shapes=True)",
+}
 _DEEPEST = 40  # operators around a launch that are asked
 # Categories of the kernels that do such work: a convolution may be a product of its windows.
 _DOING = {

@@ -19,7 +19,7 @@ _LINK = 0.25  # of a link, from which on its traffic is worth a word
 _SLOW = 0.95  # of the highest clock, below which a busy card is slowed
 _AT_LIMIT = 0.97  # of the power limit
 
-PIPES = ("tensor_active", "fp64_active", "fp32_active", "fp16_active", "int_active")
+PIPES = ("tensor_active", "fp64_active", "fp32_active", "fp16_active", "int_active", "issue_active")
 
 # Bits of the reasons for which clocks are held down (nvml.h, nvmlClocksEventReasons).
 _POWER_BITS, _THERMAL_BITS = 0x4 | 0x80, 0x20 | 0x40
@@ -326,6 +326,12 @@ def _traffic(gpus: Sequence[Series], rows: Sequence[CardState]) -> Iterable[Find
             tuple(f"{each.name}: {percent(each.links['pcie'])} of one direction" for each in mine[:4]),
             "Copies to and from the host, offloading, or collectives without NVLink: see them in a timeline.",
         )
+
+
+def held_back(rows: Sequence[CardState]) -> Iterable[Finding]:
+    """What keeps cards back while they run kernels, apart from idle times and clocks."""
+    for rule in (_stalled, _starved):
+        yield from rule((), rows)
 
 
 _RULES: tuple[Callable[[Sequence[Series], Sequence[CardState]], Iterable[Finding]], ...] = (

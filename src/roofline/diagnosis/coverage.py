@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from roofline.diagnosis.costing import COSTED, HELPER, REASONS, REMEDIES, Costing
+from roofline.diagnosis.costing import COSTED, HELPER, NVTX_REMEDIES, REASONS, REMEDIES, UNLINKED, Costing
 from roofline.trace.classify import CATEGORIES, COMPUTE
 from roofline.trace.events import Trace
 
@@ -29,6 +29,7 @@ class Coverage:
     costed: int
     placed: int
     without: Mapping[str, int]
+    remedies: Mapping[int, str] = field(default_factory=lambda: REMEDIES)
 
     @property
     def share(self) -> float:
@@ -38,7 +39,7 @@ class Coverage:
     def remedy(self) -> str:
         """How to record what most of the rest lacks; "" where that would not help."""
         most = max(self.without, key=lambda each: self.without[each], default="")
-        return next((REMEDIES[why] for why, text in REASONS.items() if text == most and why in REMEDIES), "")
+        return next((self.remedies[why] for why, text in REASONS.items() if text == most and why in self.remedies), "")
 
 
 def coverage(trace: Trace, rows: Ints, kinds: Ints, found: Costing) -> Coverage:
@@ -62,4 +63,14 @@ def coverage(trace: Trace, rows: Ints, kinds: Ints, found: Costing) -> Coverage:
         costed=int(duration[computing & known].sum()),
         placed=int(duration[computing & placed].sum()),
         without=without,
+        remedies=_remedies(trace),
     )
+
+
+def _remedies(trace: Trace) -> Mapping[int, str]:
+    """What to do about each reason, with the tool that recorded the file."""
+    if trace.format.startswith("Nsight Systems"):
+        return NVTX_REMEDIES
+    if not len(trace.calls):
+        return REMEDIES | {UNLINKED: "the file holds no calls of the host; take a trace that does (roofline record)"}
+    return REMEDIES

@@ -70,7 +70,7 @@ def lend(trace: Trace, links: Links, rows: Ints, kinds: Ints, capture: Trace | N
     op, replay = links.op.copy(), none.copy()
     for at, mine in enumerate(replays):
         fitting = [each for each in captures if len(each.ops) == len(mine) and _alike(trace, kinds[mine], each.ops)]
-        chosen = _one(fitting, _padded(trace, links, int(rows[mine[0]])))
+        chosen = _one(trace, fitting, _padded(trace, links, int(rows[mine[0]])))
         if chosen is not None:
             op[rows[mine]], replay[mine] = chosen.ops, at
     return Lent(trace, replace(links, op=op), replay)
@@ -125,7 +125,7 @@ def _alike(trace: Trace, kinds: Ints, ops: Ints) -> bool:
         ours, theirs = _SAME.get(ours, ours), _SAME.get(theirs, theirs)
         if theirs in _TOLD and ours in _TOLD:
             told, same = told + 1, same + (ours == theirs)
-    return told >= _LEAST and same >= _ALIKE * told
+    return told > 0 and same >= _ALIKE * told
 
 
 def _padded(trace: Trace, links: Links, row: int) -> int | None:
@@ -138,11 +138,26 @@ def _padded(trace: Trace, links: Links, row: int) -> int | None:
     return None
 
 
-def _one(fitting: Sequence[_Capture], tokens: int | None) -> _Capture | None:
-    """The capture of a replay; of several that fit, the one of that many tokens; None where that is not said."""
-    if len(fitting) > 1:
+def _one(trace: Trace, fitting: Sequence[_Capture], tokens: int | None) -> _Capture | None:
+    """The capture of a replay. Of several that fit, as those of a model's layers, any one where all are alike.
+
+    Where they are not, those of that many tokens, if the pass says how many; None where they still differ.
+    """
+    if len(_kinds(trace, fitting)) > 1:
         fitting = [each for each in fitting if tokens is not None and tokens in each.numbers]
-    return fitting[0] if len(fitting) == 1 else None
+    return fitting[0] if len(_kinds(trace, fitting)) == 1 else None
+
+
+def _kinds(trace: Trace, captures: Sequence[_Capture]) -> set[bytes]:
+    """Captures by the operators and shapes of their launches."""
+    import numpy as np
+
+    ops = trace.ops
+    return {
+        np.where(each.ops == NONE, NONE, np.stack([ops.name, ops.detail])[:, np.maximum(each.ops, 0)]).tobytes()
+        for each in captures
+        if len(ops)
+    }
 
 
 def _joined(trace: Trace, links: Links, other: Trace) -> tuple[Trace, Links, int]:

@@ -16,11 +16,13 @@ from roofline.diagnosis.launches import launches
 from roofline.diagnosis.result import Diagnosis, Earlier
 from roofline.diagnosis.rules import findings
 from roofline.diagnosis.rules.scene import Scene
-from roofline.diagnosis.steps import passes, steps
+from roofline.diagnosis.sampled import sampled, told
+from roofline.diagnosis.steps import marked, passes, steps
 from roofline.diagnosis.verdict import verdict
 from roofline.errors import UnknownName
 from roofline.recognition import Recognition, recognise
 from roofline.trace import timeline
+from roofline.trace.coding import counted
 from roofline.trace.events import HOST, Card, Trace
 from roofline.trace.host import on_host
 from roofline.trace.link import link
@@ -43,7 +45,7 @@ def diagnose_trace(trace: Trace, supply: Device | None = None, capture: Trace | 
     if supply is not None or not trace.cards:  # with a card the operators may have run there, and only launched
         trace = on_host(trace)
     gpu = trace.gpu
-    devices, counts = np.unique(gpu.device, return_counts=True)
+    devices, counts = counted(gpu.device)
     device = int(devices[counts.argmax()]) if len(devices) else None
     rows = np.flatnonzero(gpu.device == device) if device is not None else np.zeros(0, np.int64)
     links = link(trace)
@@ -58,7 +60,8 @@ def diagnose_trace(trace: Trace, supply: Device | None = None, capture: Trace | 
     lent = lend(trace, links, rows, kinds, capture)
     costs = costing(lent, rows, kinds, supply)
     kernels, placed = kernel_rows(lent.trace, lent.links, rows, kinds, costs, supply)
-    limit, sentence = verdict(shares, causes, gaps, kernels, window[1] - window[0])
+    counters = sampled(trace, device, busy, supply)
+    limit, sentence = told(counters, *verdict(shares, causes, gaps, kernels, window[1] - window[0]))
     found = Diagnosis(
         source=trace.source,
         format=trace.format,
@@ -88,6 +91,8 @@ def diagnose_trace(trace: Trace, supply: Device | None = None, capture: Trace | 
         coverage=coverage(trace, rows, kinds, costs),
         earlier=_earlier(gpu.duration[rows], costs),
         limit=limit,
+        sampled=counters,
+        ranges=marked(trace, links, rows),
     )
     if device == HOST:  # nothing is launched, and what the rules advise is about a device
         unlaunched = replace(found.launches, unlinked=0, unlinked_time=0)

@@ -11,13 +11,13 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 
 from roofline.errors import BadValue, TraceError
-from roofline.evidence import dcgm, ncu
+from roofline.evidence import dcgm, nccl_json, ncu
 from roofline.evidence.bench import sniff as is_benchmark
 from roofline.evidence.lines import Lines
 from roofline.evidence.readers import Evidence, reader_of
 from roofline.files import home
 from roofline.trace.events import Trace
-from roofline.trace.readers import READERS, chrome, nsys, refusal
+from roofline.trace.readers import READERS, nsys, refusal
 from roofline.trace.readers.source import MOST, Progress, Source, opened
 from roofline.trace.readers.sqlite import MAGIC
 
@@ -38,20 +38,22 @@ def open_profile(
         head = source.head
         if head.startswith(MAGIC):
             with _on_disk(path, source) as file:
-                return nsys.read(file, source.name, file.stat().st_size, executor if workers else None)
+                return nsys.read(file, source.name, file.stat().st_size)
         if head.startswith(_NCU_REPORT):
             return _ncu_report(path, source)
-        if not _JSON.match(head):
-            return _of_text(source)
-        if other := _other(head):
-            raise TraceError(f"{source.name} {other}")
-        text = head.decode("utf-8", "replace")
-        if dcgm.sniff_answer(text) or is_benchmark(text):
-            return _of_text(source)
-        for reader in READERS:
+        for reader in READERS[:-1]:
             if reader.sniff(head):
                 return reader.read(source, executor, workers)
-        return chrome.read(source, executor, workers)
+        return _of_json(source, executor, workers) if _JSON.match(head) else _of_text(source)
+
+
+def _of_json(source: Source, executor: Executor | None, workers: int) -> Trace | Evidence:
+    if other := _other(source.head):
+        raise TraceError(f"{source.name} {other}")
+    text = source.head.decode("utf-8", "replace")
+    if dcgm.sniff_answer(text) or nccl_json.sniff(text) or is_benchmark(text):
+        return _of_text(source)
+    return READERS[-1].read(source, executor, workers)
 
 
 def _of_text(source: Source) -> Evidence:
@@ -73,18 +75,43 @@ _UNKNOWN = (
 )
 
 
+_TRACE = "Record a PyTorch profiler's trace: roofline record pytorch."
+
 # Files of other tools that are not read, by how they begin, and what is read instead.
 _OTHERS = (
-    (rb"\s*Dispatch_ID,|device,HBMBw|workload_name,command,", "is a table of rocprof-compute, which is not read. {}"),
-    (rb'\s*\{\s*"rocprofiler-sdk-tool"', "is the JSON of rocprofv3, which is not read. {}"),
-    (rb"\s*\[\s*\[\s*-?\d+\s*,", "is a memory timeline, which has no times of kernels. {}"),
+    (
+        rb"\s*Dispatch_ID,|device,HBMBw|workload_name,command,",
+        "is a table of rocprof-compute, which is not read. "
+        "Record a timeline: rocprofv3 --kernel-trace --output-format json",
+    ),
+    (rb"\s*\[\s*\[\s*-?\d+\s*,", f"is a memory timeline, which has no times of kernels. {_TRACE}"),
+    (rb'\s*\{\s*"\$schema"\s*:\s*"[^"]*speedscope', f"is a profile of speedscope, which has no device. {_TRACE}"),
+    (
+        rb'\s*"?Domain"?,"?Function"?,',
+        "is a table of calls of the host: no kernel is in it. Name the *_kernel_trace.csv.",
+    ),
+    (
+        rb'\s*"?Name"?,"?Calls"?,"?TotalDurationNs"?',
+        "is a table of sums of rocprof, which is not read. Name the *_kernel_trace.csv, or the JSON of rocprofv3.",
+    ),
+    (
+        rb'\s*"?(Computing Task|Function / Call Stack|Function)"?[\t,].*?(Time|CPI)',
+        f"is a table of Intel VTune, which is not read. {_TRACE}",
+    ),
+    (
+        rb"[^\n]{0,200}\n?[^\n]{0,200}== (L0|CL|Level Zero) Backend|=== (Device|API) Timing (Summary|Results)",
+        f"is a summary of Intel's unitrace or onetrace, which is not read. {_TRACE}",
+    ),
+    (
+        rb"\x0a.{0,4}(/device:|/host:|Task Environment)",
+        "is an XPlane profile of JAX or XLA, which is not read. Export its trace.json.gz.",
+    ),
 )
-_TRACE = "Record a PyTorch profiler's trace: roofline record pytorch"
 
 
 def _other(head: bytes) -> str | None:
     """What a known file is that is not read, and what to do; None for any other."""
-    return next((said.format(_TRACE) for pattern, said in _OTHERS if re.match(pattern, head)), None)
+    return next((said for pattern, said in _OTHERS if re.match(pattern, head, re.DOTALL)), None)
 
 
 @contextmanager

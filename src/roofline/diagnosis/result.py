@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from roofline.bound import Bound, Point
 from roofline.cost import Work
 from roofline.device import Device
+from roofline.diagnosis.assessment import CardState
 from roofline.diagnosis.findings import Finding
 from roofline.diagnosis.numbers import real
 from roofline.recognition import Recognition
@@ -158,6 +159,17 @@ class Steps:
 
 
 @dataclass(frozen=True, slots=True)
+class MarkedTime:
+    """All ranges of one name that the host marked: `device` is what was launched within them, nested ones too."""
+
+    name: str
+    calls: int
+    host: int  # [ns] of the ranges, one after another
+    device: int  # [ns] of the activities, one after another
+    activities: int
+
+
+@dataclass(frozen=True, slots=True)
 class Pass:
     """What a server's own annotation says of one pass: exact lengths."""
 
@@ -243,6 +255,8 @@ class Diagnosis:
     earlier: Earlier | None = None
     limit: str = ""  # what the verdict names: memory, compute, latency, communication, input, host; "" for none
     findings: tuple[Finding, ...] = ()
+    sampled: CardState | None = None  # the hardware's counters while it was busy
+    ranges: tuple[MarkedTime, ...] = ()  # what was marked on the host, the most device time first
 
     @property
     def idle(self) -> int:

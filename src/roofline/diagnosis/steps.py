@@ -6,8 +6,9 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from roofline.diagnosis.passes import NEW, OLD
-from roofline.diagnosis.result import Pass, Step, Steps
+from roofline.diagnosis.result import MarkedTime, Pass, Step, Steps
 from roofline.trace import timeline
+from roofline.trace.distinct import counted, places
 from roofline.trace.events import NONE, Trace, listed
 from roofline.trace.link import Links
 
@@ -108,3 +109,39 @@ def _pass(name: str) -> Pass | None:
             return Pass(name, None, 0, 0, None, requests, requests, None)
         return Pass(name, None, requests, tokens, None, 0, 0, None)
     return None
+
+
+_MOST_MARKED = 200  # names of ranges that are told
+
+
+def marked(trace: Trace, links: Links, rows: Ints) -> tuple[MarkedTime, ...]:
+    """Ranges of the host by name, with the device time that was launched within them on their own thread.
+
+    Steps are told apart (see `steps`); ranges that launched nothing are left out.
+    """
+    import numpy as np
+
+    marks, calls = trace.marks, trace.calls
+    if not len(marks) or not len(calls) or not len(rows):
+        return ()
+    launched = rows[links.call[rows] != NONE]
+    call = links.call[launched]
+    device, activities = (np.zeros(len(marks), np.int64) for _ in range(2))
+    for thread in counted(marks.thread):
+        mine = places(marks.thread, thread)
+        theirs = np.flatnonzero(calls.thread[call] == thread)
+        at = calls.start[call[theirs]]
+        order = np.argsort(at, kind="stable")
+        at = at[order]
+        start, end = (np.searchsorted(at, each) for each in marks.spans(mine))
+        so_far = np.r_[0, np.cumsum(trace.gpu.duration[launched[theirs[order]]], dtype=np.int64)]
+        device[mine], activities[mine] = so_far[end] - so_far[start], end - start
+    host, whole, many = (np.zeros(len(trace.names), np.int64) for _ in range(3))
+    for total, part in ((host, marks.duration), (whole, device), (many, activities)):
+        np.add.at(total, marks.name, part)
+    found = [
+        MarkedTime(trace.names[name], n, int(host[name]), int(whole[name]), int(many[name]))
+        for name, n in counted(marks.name).items()
+        if many[name]
+    ]
+    return tuple(sorted(found, key=lambda each: (-each.device, each.name))[:_MOST_MARKED])

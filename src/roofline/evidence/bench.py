@@ -298,10 +298,8 @@ def result(entry: Entry) -> Result | None:
     """The result in one decoded object, or None where no known tool wrote it."""
     for keys, tool, make in _FORMS:
         if all(key in entry for key in keys):
-            name = (
-                "AIPerf" if tool == "genai-perf" and "aiperf" in str(entry.get("input_config"))[:2000].lower() else tool
-            )
-            return _with_concurrency(make(entry, name))
+            aiperf = "aiperf" in f"{' '.join(entry)} {entry.get('input_config')}"[:4000].lower()
+            return _with_concurrency(make(entry, "AIPerf" if tool == "genai-perf" and aiperf else tool))
     return None
 
 

@@ -1,9 +1,10 @@
-"""What benchmarks of serving engines print: vLLM, SGLang, genai-perf and trtllm-bench summaries, llama-bench tables."""
+"""What benchmarks of serving engines print: vLLM, SGLang, genai-perf and trtllm-bench, llama-bench's tables."""
 
 from __future__ import annotations
 
+import csv
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from roofline.errors import BadValue
 from roofline.evidence.bench import Benchmark, Result, result
@@ -17,6 +18,7 @@ _TRT = re.compile(
     r"|Per GPU Output Throughput \(tps/gpu\))\s*:"
 )
 _LLAMA = re.compile(r"\s*\|\s*model\s*\|.*\|\s*test\s*\|\s*t/s\s*\|\s*\Z")
+_LONGEST = 1 << 16
 _PLUS = re.compile(r"\s*([\d.,]+)\s*(?:±|\+/-)\s*([\d.,]+)")
 _TEST = re.compile(r"(?:(pp|tg)(\d+))(?:\+tg(\d+))?(?:\s*@\s*d(\d+))?\Z")
 
@@ -59,33 +61,57 @@ _TRT_KEYS = {
 
 def sniff(head: str) -> bool:
     """Whether a text holds the summary of a serving benchmark."""
-    return any(_TITLE.match(line) or _TRT.search(line) or _LLAMA.match(line) for line in head.splitlines())
+    return any(
+        _TITLE.match(line) or _TRT.search(line) or _LLAMA.match(line) or _csv_head(line) for line in head.splitlines()
+    )
+
+
+def _csv_head(line: str) -> list[str] | None:
+    """The columns of llama-bench's CSV; None for other lines."""
+    if "n_prompt" not in line or "avg_ts" not in line or len(line) > _LONGEST:
+        return None
+    columns = [each.strip() for each in next(csv.reader([line]), list[str]())]
+    return columns if {"n_prompt", "n_gen", "avg_ts"} <= set(columns) else None
 
 
 def read(lines: Lines) -> Benchmark:
     """The results that a text holds; raises BadValue where none is whole."""
-    found: list[Result] = []
+    stream = iter(lines)
+    fields: list[str] = []
+
+    def printed() -> Iterator[str]:
+        for line in stream:
+            if (head := _csv_head(line)) is not None:
+                fields.extend(head)
+                return
+            yield line
+
+    found = [*_printed(printed()), *(each for row in stream for each in _csv_row(row, fields))]
+    if not found:
+        raise BadValue("has the title of a benchmark's summary and no figure below it: it was cut, or the run failed.")
+    return Benchmark(tuple(found), {}, tuple(lines.warnings))
+
+
+def _printed(lines: Iterable[str]) -> Iterator[Result]:
+    """The results of summaries and tables."""
     served: dict[str, float] | None = None
     trt: dict[str, object] = {}
     columns: list[str] | None = None
     for line in lines:
         if _TITLE.match(line):
-            found += _finished(served)
+            yield from _finished(served)
             served = {}
         elif _LLAMA.match(line):
             columns = _cells(line)
         elif columns is not None and line.lstrip().startswith("|"):
-            found += _llama(dict(zip(columns, _cells(line), strict=False)))
+            yield from _llama(dict(zip(columns, _cells(line), strict=False)))
         elif pair := _PAIR.match(line):
             columns = None
             _take(pair[1].strip(), pair[2], served, trt)
-    found += _finished(served)
-    if "performance" in trt:
-        made = result({"request_info": {}, **trt})
-        found += [made] if made is not None else []
-    if not found:
-        raise BadValue("has the title of a benchmark's summary and no figure below it: it was cut, or the run failed.")
-    return Benchmark(tuple(found), {}, tuple(lines.warnings))
+    yield from _finished(served)
+    made = result({"request_info": {}, **trt}) if "performance" in trt else None
+    if made is not None:
+        yield made
 
 
 def _take(label: str, text: str, served: dict[str, float] | None, trt: dict[str, object]) -> None:
@@ -115,6 +141,22 @@ def _finished(served: Mapping[str, float] | None) -> Iterator[Result]:
 
 def _cells(line: str) -> list[str]:
     return [each.strip() for each in line.strip().strip("|").split("|")]
+
+
+def _csv_row(line: str, fields: list[str]) -> Iterator[Result]:
+    """A row of llama-bench's CSV."""
+    cells = next(csv.reader([line]), list[str]())
+    if len(cells) != len(fields):
+        return
+    entry = {name: _plain(cell) for name, cell in zip(fields, cells, strict=True)}
+    found = result(entry) if isinstance(entry["avg_ts"], float) else None
+    if found is not None:
+        yield found
+
+
+def _plain(cell: str) -> float | str:
+    value = number(cell)
+    return cell if value is None else value
 
 
 def _llama(row: Mapping[str, str]) -> Iterator[Result]:

@@ -42,13 +42,13 @@ def cumulative() -> frozenset[str]:
 
 
 def known(value: float) -> bool:
-    """Whether DCGM has a value, and not one of its blanks."""
+    """Whether DCGM has a value, and not one of its blanks; none of its counters is below zero."""
     blank = (
         _BLANK_INT32 <= value < _BLANK_INT32 + _BLANKS
         or value >= _BLANK_INT64
         or _BLANK_FP64 <= value < _BLANK_FP64 + _BLANKS
     )
-    return math.isfinite(value) and not blank
+    return math.isfinite(value) and value >= 0 and not blank
 
 
 @dataclass(slots=True)

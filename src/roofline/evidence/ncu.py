@@ -21,7 +21,8 @@ from roofline.evidence.numbers import decimal_mark
 
 _NAME = "device__attribute_display_name"
 MOST = 1 << 20  # launches that are read
-_HEADER = re.compile(r'\ufeff?\s*"?ID"?\s*([,;\t])')
+_HEADER = re.compile(r'\ufeff?\s*"?(?:ID|Process ID|Kernel Name)"?\s*([,;\t])')
+_MOST_OF_ONE = 1 << 16  # launches of one kernel in a summary
 _TITLE = re.compile(
     r"  (?P<kernel>\S.*?)(?: \((?P<grid>\d+(?:, \d+)*)\)x\((?P<block>\d+(?:, \d+)*)\))?"
     r"(?:, \d{4}-\w+-\d+ [\d:]+)?, Context \d+, Stream \d+(?:, Device (?P<device>\d+))?(?:, CC (?P<cc>[\d.]+))?\s*\Z"
@@ -64,7 +65,9 @@ def sniff(head: str) -> bool:
 
 
 def _is_header(line: str) -> bool:
-    return bool(_HEADER.match(line)) and "Kernel Name" in line
+    if not _HEADER.match(line) or "Kernel Name" not in line:
+        return False
+    return line.lstrip('\ufeff "').startswith("ID") or "Metric Name" in line
 
 
 def read(lines: Lines) -> Report:
@@ -127,7 +130,8 @@ def _columns(header: str, found: list[_Raw], left_out: dict[str, int]) -> tuple[
     mark = _HEADER.match(header)
     delimiter = mark[1] if mark else ","
     names = _row(header.lstrip("\ufeff"), delimiter)
-    table = _Long(names, found, left_out) if "Metric Name" in names else _Wide(names, found, left_out)
+    kind = _Wide if "Metric Name" not in names else _Summary if "Average" in names else _Long
+    table = kind(names, found, left_out)
     return table, header.lstrip("\ufeff ").startswith('"'), delimiter
 
 
@@ -208,7 +212,11 @@ class _Long(_Table):
         if len(row) <= self.at.get("Metric Value", self.at["Metric Name"]):
             self.drop("rows cut short")
             return
-        key = (self.cell(row, "Process ID"), self.cell(row, "ID"), self.cell(row, "Device"))
+        key = (
+            self.cell(row, "Process ID"),
+            self.cell(row, "ID") or self.cell(row, "Kernel Name"),
+            self.cell(row, "Device"),
+        )
         raw = self.launches.get(key)
         if raw is None or raw.kernel != self.cell(row, "Kernel Name"):
             raw = self.launches[key] = self.launch(row)
@@ -218,6 +226,24 @@ class _Long(_Table):
             _put(raw.cells, name, self.cell(row, "Metric Value"), unit)
         elif rule := self.cell(row, "Rule Name"):
             raw.rules.append((rule, self.cell(row, "Rule Description"), self.cell(row, "Estimated Speedup")))
+
+
+class _Summary(_Long):
+    """A row a kernel and metric (--print-summary per-kernel): each launch as the average of all of its kernel."""
+
+    form = "summary by kernel"
+
+    def __init__(self, names: list[str], found: list[_Raw], left_out: dict[str, int]) -> None:
+        super().__init__(names, found, left_out)
+        self.at["Metric Value"] = self.at["Average"]
+
+    def add(self, row: list[str]) -> None:
+        before = len(self.found)
+        super().add(row)
+        if len(self.found) > before:
+            count = self.cell(row, "Invocations")
+            times = int(count) if count.isdecimal() and len(count) < 9 else 1
+            self.found += [self.found[-1]] * min(times - 1, _MOST_OF_ONE - 1)
 
 
 def _put(cells: Cells, name: str, value: str, unit: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from roofline.evidence import bench, bench_text, dcgm, nccl, ncu, nsys_stats, smi, training_log
+from roofline.evidence import bench, bench_text, dcgm, nccl, nccl_json, ncu, nsys_stats, smi, training_log
 from roofline.evidence.bench import Benchmark
 from roofline.evidence.counters import Counters
 from roofline.evidence.lines import Lines
@@ -31,6 +31,7 @@ READERS = (
     Reader("Nsight Compute", ncu.sniff, ncu.read),
     Reader("nsys stats", nsys_stats.sniff, nsys_stats.read),
     Reader("nccl-tests", nccl.sniff, nccl.read),
+    Reader("nccl-tests", nccl_json.sniff, nccl_json.read),
     Reader("Prometheus", dcgm.sniff_answer, dcgm.read_answer),
     Reader("serving benchmark", bench.sniff, bench.read),
     Reader("serving benchmark", bench_text.sniff, bench_text.read),

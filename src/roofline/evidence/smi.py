@@ -29,11 +29,16 @@ def sniff(head: str) -> bool:
 
 def _columns(line: str) -> list[str] | None:
     """The columns of a head of dmon, without those before the card's number; None for other lines, pmon's too."""
-    match = _TABLE.match(line)
+    match = _TABLE.match(_spaced(line))
     if match is None:
         return None
     columns = match[1].split()
     return columns if "pid" not in columns and any(each in _MEASURES for each in columns) else None
+
+
+def _spaced(line: str) -> str:
+    """A line of dmon's table, its cells parted by spaces, as they are but with --format csv."""
+    return line.replace(",", " ")
 
 
 def _header(line: str) -> list[str] | None:
@@ -55,15 +60,15 @@ def read(lines: Lines) -> Counters:
     fields: list[str] | None = None
     for line in lines:
         if (head := _columns(line)) is not None:
-            columns, dated, fields = head, bool(_DATED.match(line)), None
+            columns, dated, fields = head, bool(_DATED.match(_spaced(line))), None
             forms.append("nvidia-smi dmon")
         elif (names := _header(line)) is not None:
             columns, fields = None, names
             forms.append("nvidia-smi --query-gpu")
         elif _TABLE.match(line) or not line.strip():
             columns, fields = None, None if not line.strip() else fields
-        elif columns is not None and not _UNITS.match(line):
-            _dmon(line.split(), columns, dated, found)
+        elif columns is not None and not _UNITS.match(_spaced(line)):
+            _dmon(_spaced(line).split(), columns, dated, found)
         elif fields is not None:
             _queried(line, fields, found)
     gpus = found.done()

@@ -13,6 +13,7 @@ from roofline.evidence.numbers import number
 from roofline.units import KILO, TERA
 
 MOST_STEPS = 1 << 20
+_COLOUR = re.compile(r"\[\d{1,3}(?:;\d{1,3})*m")  # of a log that lost what begins such a code
 _TITAN = re.compile(r"\bstep:\s*(\d{1,9})\b.*?\b(?:tps|wps):\s*([\d,.]+)")
 _MEGATRON = re.compile(r"\biteration\s+(\d{1,9})\s*/\s*\d+\s*\|.*?elapsed time per iteration \(ms\):\s*([\d.]+)")
 _NEMO = re.compile(r"\b(?:global_step|iteration)[:= ]+(\d{1,9})\b.*?\btrain_step_timing in s[:= ]+([\d.]+)")
@@ -77,7 +78,7 @@ def _step(line: str) -> tuple[str, Step] | None:
     """The framework and the step of a line; None where it is no step line."""
     if "step" not in line.lower() and "iteration" not in line:
         return None
-    line = line[:8192]
+    line = _COLOUR.sub("", line[:8192])
     if match := _TITAN.search(line):
         return "torchtitan", _with(Step(int(match[1]), tokens_per_gpu=number(match[2])), line)
     if match := _MEGATRON.search(line):

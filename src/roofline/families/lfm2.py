@@ -13,11 +13,11 @@ from roofline.parts.shortconv import ShortConv
 from roofline.shard import Axis
 from roofline.structure import blocks
 from roofline.structure.decoder import decoder
-from roofline.structure.pattern import FULL, RECURRENT, Kind, with_experts
+from roofline.structure.pattern import FULL, RECURRENT, SLIDING, Kind, listed_layers, with_experts
 from roofline.structure.traits import Traits
 
 _KEYS = ("conv_L_cache",)
-_WORDS = {"conv": RECURRENT, "short_conv": RECURRENT, RECURRENT: RECURRENT, FULL: FULL}
+_WORDS = {"conv": RECURRENT, "short_conv": RECURRENT, RECURRENT: RECURRENT, FULL: FULL, SLIDING: SLIDING}
 
 
 @family("lfm2", reads=_KEYS)
@@ -42,27 +42,40 @@ def lfm2_moe(config: Config) -> Model:
     return decoder(config, traits, mixer=_mixer, pattern=_kinds)
 
 
+@family("lfm3", reads=_KEYS)
+def lfm3(config: Config) -> Model:
+    """LFM3: norms behind the blocks and a gate a head by a key each; attention sees a window or everything."""
+    bias = config.flag("attention_bias", False)
+    after = config.flag("use_sandwich_norm", True)
+    gate = "head" if config.flag("use_attention_gate", True) else ""
+    traits = Traits(head_norm=HeadNorm(), tied=True, post_norm=after, gate=gate, qkv_bias=bias, out_bias=bias)
+    return decoder(config, traits, mixer=_mixer, pattern=_kinds)
+
+
 def _kinds(config: Config, layers: int, traits: Traits) -> list[Kind]:
     sparse = with_experts(config, layers, replace(traits, dense_layers=2 if traits.experts else 0))
-    return [Kind(name, Limits(), name == FULL, each) for name, each in zip(_names(config, layers), sparse, strict=True)]
+    names = _names(config, layers)
+    near = Limits(window=config.integer("window", "how far a query sees")) if SLIDING in names else Limits()
+    return [
+        Kind(name, near if name == SLIDING else Limits(), name != RECURRENT, each)
+        for name, each in zip(names, sparse, strict=True)
+    ]
 
 
 def _names(config: Config, layers: int) -> list[str]:
     """Which layers are attention's: by a list of words, or of their indices."""
-    types, indices = config.keys.get("layer_types"), config.keys.get("full_attn_idxs")
+    types = config.keys.get("layer_types")
     if types is not None:
         listed = cast("list[object]", types) if isinstance(types, list) else []
         if len(listed) != layers or any(not isinstance(each, str) or each not in _WORDS for each in listed):
             raise config.fail(f"layer_types is no list of {layers} entries. Possible for each: {', '.join(_WORDS)}.")
         return [_WORDS[cast(str, each)] for each in listed]
-    listed = cast("list[object]", indices) if isinstance(indices, list) else [None]
-    if any(each.__class__ is not int or not 0 <= cast(int, each) < layers for each in listed):
-        raise config.fail(f"full_attn_idxs is {shown(indices)}. Possible: a list of layers from 0 to {layers - 1}.")
-    return [FULL if index in listed else RECURRENT for index in range(layers)]
+    full = listed_layers(config, "full_attn_idxs", layers)
+    return [FULL if index in full else RECURRENT for index in range(layers)]
 
 
 def _mixer(config: Config, traits: Traits, hidden: Axis, kind: Kind) -> Part:
-    if kind.name == FULL:
+    if kind.name != RECURRENT:
         return blocks.attention(config, traits, hidden, kind)
     kernel = config.integer("conv_L_cache", "the width of the convolution", most=1 << 16)
     channels = Axis("heads", hidden.size)

@@ -4,7 +4,6 @@ from dataclasses import replace
 from typing import cast
 
 from roofline.config import Config
-from roofline.errors import shown
 from roofline.families import family
 from roofline.model import Model
 from roofline.parts.attention import Limits
@@ -13,7 +12,7 @@ from roofline.parts.ends import Norm
 from roofline.shard import Axis
 from roofline.structure import blocks
 from roofline.structure.decoder import decoder
-from roofline.structure.pattern import FULL, RECURRENT, Kind, with_experts
+from roofline.structure.pattern import FULL, RECURRENT, Kind, indices, with_experts
 from roofline.structure.recurrent import Mamba1, Mamba2, mamba1, mamba2, state_format
 from roofline.structure.traits import Traits
 
@@ -79,12 +78,9 @@ def _named(config: Config, layers: int) -> list[str]:
             if len(listed) != layers or any(each not in _WORDS for each in listed):
                 raise config.fail(f"{key} is no list of {layers} entries. Possible for each: {', '.join(_WORDS)}.")
             return [_WORDS[cast(str, each)] for each in listed]
-    indices = config.keys.get("attn_layer_indices")
-    if indices is not None:
-        listed = cast("list[object]", indices) if isinstance(indices, list) else [None]
-        if any(each.__class__ is not int or not 0 <= cast(int, each) < layers for each in listed):
-            raise config.fail(f"attn_layer_indices is {shown(listed)}. Possible: a list of layers from 0.")
-        return [FULL if index in listed else RECURRENT for index in range(layers)]
+    full = indices(config, "attn_layer_indices", layers)
+    if full is not None:
+        return [FULL if index in full else RECURRENT for index in range(layers)]
     if config.find("attn_layer_period") is None:
         return [RECURRENT] * layers
     return [FULL if each else RECURRENT for each in _every(config, "attn_layer", layers)]

@@ -46,6 +46,14 @@ def _olmo(config: Config, traits: Traits, hidden: Axis, kind: Kind) -> tuple[Par
     return around(hidden, blocks.attention(config, traits, hidden, kind), feed, behind)
 
 
+@family("lara_mini", reads=DELTA_KEYS)
+def lara(config: Config) -> Model:
+    """Lara Mini: recurrent, windowed and full layers as the file lists them, no gates; a shared expert."""
+    bias = config.flag("attention_bias", False)
+    traits = Traits(qkv_bias=bias, out_bias=bias, head_norm=HeadNorm(), recurrent_every=4)
+    return decoder(config, replace(traits, experts=True, tied=True), mixer=_mixer)
+
+
 def _traits(config: Config) -> Traits:
     bias = config.flag("attention_bias", False)
     rotary = config.rotary_share(0.25)

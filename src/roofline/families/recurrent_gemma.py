@@ -37,12 +37,14 @@ def recurrent_gemma(config: Config) -> Model:
 
 def _kinds(config: Config, layers: int, traits: Traits) -> list[Kind]:
     """The pattern of `block_types`, again and again."""
-    given = config.keys.get("block_types")
+    given = cast("object", config.keys.get("block_types"))
     names = (
         cast("list[object]", given) if isinstance(given, list) and given else ["recurrent", "recurrent", "attention"]
     )
     if any(each not in ("recurrent", "attention") for each in names):
-        raise config.fail(f"block_types is {shown(given)}. Possible for each: recurrent, attention.")
+        raise config.fail(
+            f"block_types is {shown(config.keys.get('block_types'))}. Possible for each: recurrent, attention."
+        )
     window = Limits(window=config.integer("attention_window_size", "how far a query sees"))
     own, attends = Kind(RECURRENT, Limits(), False, False), Kind(SLIDING, window, True, False)
     return [own if names[index % len(names)] == "recurrent" else attends for index in range(layers)]

@@ -5,11 +5,55 @@ from dataclasses import replace
 from roofline.config import Config
 from roofline.families import family
 from roofline.model import Model
+from roofline.parts.attention import Limits
 from roofline.parts.ends import Embedding, Norm
 from roofline.parts.tower import Stage
 from roofline.structure.encoder import architecture
+from roofline.structure.pattern import SLIDING, attention_kinds
 from roofline.structure.sides import MOST_LAYERS, Side, stack
+from roofline.structure.traits import Traits
 from roofline.structure.transducer import KEYS, Ends, Reads, encoder, transducer, vocabulary
+
+
+@family("t5gemma", reads=KEYS)
+def t5gemma(config: Config) -> Model:
+    """T5Gemma: Gemma 2 on both sides, each with a table of its own."""
+    near, far = _gemma(config, "encoder"), _gemma(config, "decoder")
+    vocab = vocabulary(config)
+    reads = Reads((Stage(1, encoder(vocab, near, Ends(), shared=False)),), _positions(config, "encoder"))
+    tied = config.flag("tie_word_embeddings", True)
+    decoder = replace(far, causal=True, cross=near.hidden)
+    return transducer(config, reads, decoder, Ends(), _positions(config, "decoder"), tied)
+
+
+def _positions(config: Config, name: str) -> int | None:
+    return config.section(name).integer("max_positions", f"what the {name} was trained to", 0) or None
+
+
+def _gemma(config: Config, name: str) -> Side:
+    """One side, from the object that the file has for it."""
+    own = config.section(name)
+    layers = own.integer("layers", f"the layers of the {name}", most=MOST_LAYERS)
+    heads, bias = own.integer("heads", f"the heads of the {name}"), own.flag("attention_bias", False)
+    kinds = attention_kinds(own, layers, Traits(every=2))
+    window = own.integer("window", "how far a query sees") if SLIDING in kinds else 0
+    width = own.integer("head_dim", "the width of a head", 256)
+    return Side(
+        own.integer("hidden", f"the width of the {name}"),
+        layers,
+        heads,
+        own.integer("intermediate", f"the width of the {name}'s MLP"),
+        width,
+        kv_heads=own.integer("kv_heads", "the KV heads", heads),
+        norms=1,
+        post_norm=True,
+        qkv_bias=bias,
+        out_bias=bias,
+        mlp_bias=False,
+        gated=True,
+        rotary=width,
+        limits=tuple(Limits(window=window) if each == SLIDING else Limits() for each in kinds),
+    )
 
 
 @family("t5", "mt5", "umt5", reads=KEYS)

@@ -5,7 +5,6 @@ from dataclasses import replace
 from typing import cast
 
 from roofline.config import Config
-from roofline.errors import shown
 from roofline.families import family
 from roofline.model import Block, Model
 from roofline.parts.again import Again
@@ -15,6 +14,7 @@ from roofline.parts.ends import Embedding, Head, Norm, Projection
 from roofline.parts.mlp import Mlp
 from roofline.parts.recurrent import Recurrent
 from roofline.shard import Axis
+from roofline.structure.pattern import indices
 from roofline.structure.recurrent import MOST_KERNEL, Mamba1, Mamba2, mamba1, mamba2, state_format
 from roofline.structure.sides import MOST_LAYERS
 
@@ -128,16 +128,13 @@ def _adapters(config: Config, hidden: Axis) -> tuple[Part, ...]:
 def _hybrid(config: Config, layers: int) -> list[bool]:
     """Whether each layer has a shared block before it."""
     listed = config.keys.get("layers_block_type")
-    indices = config.keys.get("hybrid_layer_ids")
     if listed is not None:
         names = cast("list[object]", listed) if isinstance(listed, list) else []
         if len(names) != layers or any(each not in _WORDS for each in names):
             raise config.fail(f"layers_block_type is no list of {layers} entries. Possible: {', '.join(_WORDS)}.")
         return [_WORDS[cast(str, each)] for each in names]
-    if indices is not None:
-        numbers = cast("list[object]", indices) if isinstance(indices, list) else [None]
-        if any(each.__class__ is not int or not 0 <= cast(int, each) < layers for each in numbers):
-            raise config.fail(f"hybrid_layer_ids is {shown(numbers)}. Possible: a list of layers from 0.")
+    numbers = indices(config, "hybrid_layer_ids", layers)
+    if numbers is not None:
         return [index in numbers for index in range(layers)]
     period = config.integer("attn_layer_period", "which layers have a shared block", 6)
     offset = config.integer("attn_layer_offset", "the first of them", 4, least=0)

@@ -124,9 +124,9 @@ class Attention:
     label: str = "attention"
 
     @property
-    def sort(self) -> str:
-        """What it sees, in words."""
-        return self.limits.sort
+    def sort(self) -> str | None:
+        """What it sees, in words; None where nothing is cached."""
+        return self.limits.sort if self.causal else None
 
     def projections(self) -> tuple[Weight, ...]:
         """The matrices of the QKV GEMM, that of a gate among them."""

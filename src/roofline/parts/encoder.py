@@ -15,7 +15,6 @@ from roofline.shard import Axis, Shard
 
 LABEL = "encoder"
 CROSS = "cross_attention"
-SORT = "the source, whatever the tokens"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +69,9 @@ class CrossAttention:
     @property
     def sort(self) -> str:
         """What it sees, in words."""
-        return SORT
+        if not isinstance(self.source, int):
+            return "a source"
+        return f"a source of {self.source:,} position{'' if self.source == 1 else 's'}"
 
     def reading(self, source: Num) -> CrossAttention:
         """The same attention over sources of so many positions."""

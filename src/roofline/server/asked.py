@@ -8,6 +8,7 @@ import msgspec
 
 from roofline.catalogue import device_ids, model_by_name, model_from_text
 from roofline.device import Device
+from roofline.dtypes import STORED
 from roofline.errors import BadValue, UnknownName
 from roofline.ledger import Ledger, predict
 from roofline.model import Model
@@ -26,7 +27,7 @@ class Asked(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     sequences: int = 1
     new_tokens: int | None = None
     context: int | None = None
-    weights: str = "bf16"
+    weights: str = STORED
     kv: str = "bf16"
     activations: str = "bf16"
     compute: str = "bf16"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import socket
+from collections.abc import Callable
 
 import uvicorn
 
@@ -47,16 +48,18 @@ def _own(host: str) -> list[str]:
         return []
 
 
-def run(host: str, port: int) -> int:
-    """Serve until interrupted; the exit code."""
+def run(host: str, port: int, tell: Callable[[str], None]) -> int:
+    """Serve until interrupted, and tell where; the exit code."""
     config = uvicorn.Config(
         application(hosts_for(host)),
         limit_concurrency=_AT_ONCE,
         timeout_keep_alive=_SECONDS,
         server_header=False,
-        log_level="info",
+        log_level="warning",
         access_log=False,
     )
     with listening(host, port) as sock:
+        shown = f"[{host}]" if ":" in host else host
+        tell(f"Serving at http://{shown}:{sock.getsockname()[1]} until Ctrl-C.\n")
         uvicorn.Server(config).run([sock])
     return 0

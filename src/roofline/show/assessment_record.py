@@ -49,7 +49,7 @@ def assessment_record(found: Assessment) -> dict[str, Any]:
                 breakdown=None,
                 measured_s=found.seconds,
                 kernels=[_kernel(each) for each in groups],
-                cards=[_card(each) for each in rows if isinstance(each, CardState)],
+                cards=[card_record(each) for each in rows if isinstance(each, CardState)],
                 collectives=[_collective(each) for each in rows if isinstance(each, CollectiveRun)],
                 benchmarks=[_benchmark(each) for each in rows if isinstance(each, BenchmarkRow)],
                 coverage=sum(each.share or 0.0 for each in groups if each.flops is not None and each.bytes is not None),
@@ -98,7 +98,8 @@ def _kernel(each: KernelGroup) -> CountedKernel:
     )
 
 
-def _card(each: CardState) -> CardRecord:
+def card_record(each: CardState) -> CardRecord:
+    """A card over its samples as JSON types."""
     return CardRecord(
         name=each.name,
         card=each.card,

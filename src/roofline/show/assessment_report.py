@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import io
-
-from rich.console import Console
-
 from roofline.diagnosis.assessment import Assessment
 from roofline.diagnosis.result import Diagnosis
 from roofline.show.assessment import rows_text
 from roofline.show.diagnosis_report import diagnosis_report
 from roofline.show.names import visible
 from roofline.show.report import Finding, Report, Section
+from roofline.show.terminal import plain
 from roofline.units import si
 
 _WIDTH = 110
@@ -25,10 +22,7 @@ def report_of(found: Diagnosis | Assessment) -> Report:
 def assessment_report(found: Assessment, command: str = "") -> Report:
     """The report of an assessment: verdict, what to change, what was measured, what was left out."""
     device = found.device.name if found.device is not None else found.card or "device unknown"
-    out = Console(file=io.StringIO(), width=_WIDTH, highlight=False, markup=False, emoji=False)
-    with out.capture() as captured:
-        out.print(rows_text(found))
-    measured = "\n".join(line.rstrip() for line in captured.get().strip("\n").split("\n"))
+    measured = plain(rows_text(found), _WIDTH)
     lines = [*found.notes, *(f"Left out: {n:,} {what}" for what, n in found.left_out.items())]
     sections = [
         *([Section("What was measured", code=measured)] if measured.strip() else []),

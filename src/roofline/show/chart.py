@@ -122,7 +122,7 @@ def writable(path: str | PathLike[str], formats: tuple[str, ...] = FORMATS) -> P
     target = home(Path(path))
     if target.suffix.lower() not in formats:
         known = ", ".join(each[1:] for each in formats)
-        raise BadValue(f"{printable(target)} names no format of a picture. Possible suffixes: {known}.")
+        raise BadValue(f"{printable(target)} names no format that can be written here. Possible suffixes: {known}.")
     return target
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
 from rich.console import Group, RenderableType
@@ -9,19 +10,22 @@ from rich.console import Group, RenderableType
 from roofline.diagnosis.beside import utilisation
 from roofline.diagnosis.exchanges import Exchange, exchanges
 from roofline.diagnosis.findings import counted
-from roofline.diagnosis.result import Diagnosis, KernelRow, Launches, Pass, Steps
+from roofline.diagnosis.result import Diagnosis, KernelRow, Launches, MarkedTime, Pass, Steps
+from roofline.diagnosis.sampled import said
 from roofline.show.diagnosis_record import bandwidth, device_name, earlier, ridges, together
 from roofline.show.terminal import Cell, bullets, table, text
 from roofline.trace.events import Card
-from roofline.units import GIGA, NS_PER_S, column, gib, percent, scale, si, significant
+from roofline.units import GIGA, KIB, NS_PER_S, column, gib, percent, scale, si, significant
 
 _WHOLE = 0.995  # of the compute time: what is left beyond is not worth a sentence
 _TOLD = 0.5  # of the compute time with a cost, below which an MFU says nothing
 _BEATEN = 1.005  # of its bound: what is printed as more than 100 %
 _IDLE = 0.0005  # of the window: what is printed as 0.1 %
-_SMALL = 1 << 16  # [byte] of a copy
 _EXCHANGES = 3  # sizes of collectives in the terminal text; the JSON has all
 _FINDINGS = 6  # of the terminal text; the JSON has all
+_SMALL = 64 * KIB  # [byte] of a copy, below which starting it is what takes the time
+_NUMBER = re.compile(r"\d+")
+_RANGES = 8  # rows of the terminal's table of ranges
 _KERNELS = 12  # rows of the terminal table; the JSON has all
 
 
@@ -42,6 +46,8 @@ def diagnosis_text(found: Diagnosis) -> RenderableType:
         blocks += [text("Idle", "bold"), _idle(found), text(), *_gaps(found)]
     if found.steps is not None:
         blocks += [text("Steps", "bold"), *map(text, _step_lines(found.steps)), text()]
+    if found.ranges:
+        blocks += [text("Marked ranges", "bold"), _ranges(found), text()]
     if found.passes:
         blocks += [text("Passes of the server", "bold"), bullets(map(_pass_line, found.passes[:_KERNELS])), text()]
     blocks += [text("What was read", "bold dim"), bullets(_read(found))]
@@ -86,28 +92,33 @@ def _costs(found: Diagnosis) -> Iterable[str]:
     """What bounds rest on, and how much has one."""
     yield coverage_line(found)
     if found.supply is None:
-        said = found.supply_from.rstrip(".")
-        yield f"No bounds: {said}." + ("" if "--device" in said else " Name the device with --device.")
+        reason = found.supply_from.rstrip(".")
+        yield f"No bounds: {reason}." + ("" if "--device" in reason else " Name the device with --device.")
     flops, moved, _, least, of_bound = together(row.demand for row in found.kernels)
     if least is not None and of_bound is not None:
         done = si(float(flops), "FLOP") if flops else si(float(moved), "B")
         yield f"What has a cost, together: {done}, bound {si(least, 's')}, {percent(of_bound)} of it reached."
     elif flops or moved:
         yield f"What has a cost, together: {si(float(flops), 'FLOP')} over {si(float(moved), 'B')}."
-    yield from _above(found.kernels[:_KERNELS])
-    used = utilisation(found)
-    if used is not None and found.coverage is not None and found.coverage.share > _TOLD:
-        least = "" if found.coverage.share > _WHOLE else "at least "
-        yield (
-            f"MFU {least}{percent(used.value)}: {si(float(used.flops), 'FLOP')} in {si(used.seconds, 's')}, of "
-            f"{si(used.peak, 'FLOP/s')} in {used.rate}."
-        )
+    yield from above(found.kernels[:_KERNELS])
+    if (used := mfu(found)) is not None:
+        yield f"MFU {used[0]}: {used[1]}."
     if found.earlier is not None:
         each = found.earlier
         yield f"{each.activities:,} activities ({si(_s(each.time), 's')}) began before the record: {earlier(each)}."
 
 
-def _above(rows: Sequence[KernelRow]) -> Iterable[str]:
+def mfu(found: Diagnosis) -> tuple[str, str] | None:
+    """MFU of what was recorded and what it rests on; None where nothing or too little of the run has a cost."""
+    used = utilisation(found)
+    if used is None or found.coverage is None or found.coverage.share <= _TOLD:
+        return None
+    least = "" if found.coverage.share > _WHOLE else "at least "
+    done = f"{si(float(used.flops), 'FLOP')} in {si(used.seconds, 's')}, of {si(used.peak, 'FLOP/s')} in {used.rate}"
+    return f"{least}{percent(used.value)}", done
+
+
+def above(rows: Sequence[KernelRow]) -> Iterable[str]:
     """Why kernels of the table beat their bound, those of one reason together."""
     reasons: dict[str, list[str]] = {}
     for row in rows:
@@ -154,9 +165,13 @@ def _beside(found: Diagnosis) -> list[RenderableType]:
         # What is small takes as long as a copy takes at all: its bytes over its time are no speed of anything.
         rate = bandwidth(each.bytes, each.sum) if each.bytes >= _SMALL * each.calls else None
         speed = f" at {significant(rate / GIGA)} GB/s" if rate else ""
+        if each.bytes < _SMALL * each.calls:
+            speed = f", {si(_s(each.sum) / each.calls, 's', 3)} each"
         amount = f" with {gib(each.bytes)}" if each.bytes else ""
         lines.append(f"Copies {each.kind}{pinned}: {each.calls:,}{amount} in {si(_s(each.sum), 's')}{speed}.")
     lines += _launch_lines(found.launches)
+    if found.sampled is not None:
+        lines.append(said(found.sampled))
     return [*map(text, lines), text()] if lines else []
 
 
@@ -183,9 +198,9 @@ def _launch_lines(each: Launches) -> list[str]:
             )
     if each.replayed:
         known = f"{each.captured:,} activities have the operators of its capture"
-        said = known if each.captured else "their operators are not told"
-        lines.append(f"Replayed by a graph: {counted(each.replayed, 'kernel')}; {said}.")
-    if each.unlinked:
+        told = known if each.captured else "their operators are not told"
+        lines.append(f"Replayed by a graph: {counted(each.replayed, 'kernel')}; {told}.")
+    if each.unlinked and each.linked:
         lines.append(
             f"{each.unlinked:,} activities ({si(_s(each.unlinked_time), 's', 3)}) were launched outside of the record."
         )
@@ -206,7 +221,7 @@ def _costliest(found: Diagnosis) -> RenderableType:
         ("of bound", "right"),
     ]
     body: list[list[Cell]] = [
-        [each.readable, each.category, f"{each.calls:,}", cell, _share(each.sum, whole), *_bound(each)]
+        [each.readable, each.category, f"{each.calls:,}", cell, _share(each.sum, whole), *reached(each)]
         for each, cell in zip(rows, cells, strict=True)
     ]
     if len(found.kernels) > len(rows):
@@ -226,7 +241,7 @@ def _costliest(found: Diagnosis) -> RenderableType:
     return table(heads, body)
 
 
-def _bound(row: KernelRow) -> tuple[str, str]:
+def reached(row: KernelRow) -> tuple[str, str]:
     """What limits a kernel, and the share of its bound that it reached."""
     demand = row.demand
     if demand is None or demand.of_bound is None:
@@ -290,6 +305,39 @@ def _gaps(found: Diagnosis) -> list[RenderableType]:
     return [text("Longest gaps", "bold dim"), bullets(lines), text()]
 
 
+def _ranges(found: Diagnosis) -> RenderableType:
+    """The ranges of the host, with what was launched within them."""
+    rows = _alike(found.ranges)[:_RANGES]
+    device, unit = _ms([each.device for each in rows], max(each.device for each in rows))
+    host, host_unit = _ms([each.host for each in rows], max(each.host for each in rows))
+    heads = [
+        ("range", "left"),
+        ("calls", "right"),
+        (f"host {host_unit}", "right"),
+        ("activities", "right"),
+        (f"device {unit}", "right"),
+        ("share", "right"),
+    ]
+    whole = sum(each.sum for each in found.breakdown)
+    body: list[list[Cell]] = [
+        [each.name, f"{each.calls:,}", cell, f"{each.activities:,}", time, _share(each.device, whole)]
+        for each, cell, time in zip(rows, host, device, strict=True)
+    ]
+    return table(heads, body)
+
+
+def _alike(ranges: Sequence[MarkedTime]) -> list[MarkedTime]:
+    """Ranges whose names differ in numbers alone as one, as the layers of a model."""
+    groups: dict[str, list[MarkedTime]] = {}
+    for each in ranges:
+        groups.setdefault(_NUMBER.sub("*", each.name), []).append(each)
+    found: list[MarkedTime] = []
+    for name, group in groups.items():
+        columns = zip(*((each.calls, each.host, each.device, each.activities) for each in group), strict=True)
+        found.append(MarkedTime(name if len(group) > 1 else group[0].name, *map(sum, columns)))
+    return sorted(found, key=lambda each: -each.device)
+
+
 def _step_lines(steps: Steps) -> Iterable[str]:
     median, least, most = (si(_s(each), "s") for each in (steps.median, steps.least, steps.most))
     steady = [each for each in steps.steps if not each.warm_up]
@@ -319,6 +367,7 @@ _USED = {
     "call": ("runtime call", "runtime calls"),
     "mark": ("annotation or module", "annotations and modules"),
     "gpu_mark": ("annotation on the device", "annotations on the device"),
+    "sample": ("value of a counter", "values of counters"),
 }
 
 

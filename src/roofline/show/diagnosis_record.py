@@ -14,6 +14,7 @@ from roofline.diagnosis.idle import MEANING
 from roofline.diagnosis.numbers import real, whole
 from roofline.diagnosis.ranks import RankRow, Run
 from roofline.diagnosis.result import Demanded, Diagnosis, Earlier, KernelRow, Launches, Pass, Placed, Steps
+from roofline.show.assessment_record import card_record
 from roofline.show.measured_schema import FindingRecord, MeasuredDevice
 from roofline.show.schema import (
     BesideRecord,
@@ -29,6 +30,7 @@ from roofline.show.schema import (
     ExchangeRecord,
     GapRecord,
     LaunchesRecord,
+    MarkedRecord,
     MeasuredKernel,
     MeasuredMfu,
     PassRecord,
@@ -111,6 +113,11 @@ def diagnosis_record(found: Diagnosis, model: Beside | None = None, run: Run | N
         beside=None if model is None else _beside(model),
         ranks=None if run is None else [_rank(each) for each in run.ranks],
         collectives_compared=0 if run is None else run.collectives,
+        sampled=None if found.sampled is None else card_record(found.sampled),
+        ranges=[
+            MarkedRecord(each.name, each.calls, _s(each.host), _s(each.device), each.activities)
+            for each in found.ranges
+        ],
     )
     return msgspec.to_builtins(record)
 

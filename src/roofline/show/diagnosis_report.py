@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from roofline.diagnosis.exchanges import exchanges
 from roofline.diagnosis.idle import MEANING
 from roofline.diagnosis.result import Diagnosis
 from roofline.errors import BadValue
 from roofline.show import charts
 from roofline.show.chart import Chart
-from roofline.show.diagnosis import coverage_line
+from roofline.show.diagnosis import above, coverage_line, mfu, reached
 from roofline.show.diagnosis_record import device_name, together
 from roofline.show.names import visible
 from roofline.show.report import Finding, Head, Key, Line, Report, Section, Table
-from roofline.units import NS_PER_S, column, percent, scale, si
+from roofline.units import NS_PER_S, column, gib, percent, scale, si
 
 _DOTS = 40  # kernels that are drawn, the costliest
 _ROWS = 40
@@ -32,12 +33,15 @@ def diagnosis_chart(found: Diagnosis) -> Chart:
 
 def diagnosis_report(found: Diagnosis, command: str = "") -> Report:
     """The report of a measured run: verdict, what to change, roofline, where the time went."""
-    sections = [Section("Roofline", [Line(coverage_line(found))], _roofline(found))]
+    lines = [Line(coverage_line(found)), *(Line(visible(each, 300)) for each in above(found.kernels[:_DOTS]))]
+    sections = [Section("Roofline", lines, _roofline(found))]
     if found.window:
         sections += [
             Section("Where the time went", table=_where(found)),
             Section("Costliest kernels", table=_kernels(found)),
         ]
+    if found.communication.calls and exchanges(found):
+        sections.append(Section("Collectives", table=_collectives(found)))
     if found.causes:
         sections.append(Section("Idle", table=_idle(found)))
     if command:
@@ -85,6 +89,8 @@ def _keys(found: Diagnosis) -> list[Key]:
     if least is not None and of_bound is not None:
         keys.append(Key("of bound", percent(of_bound), f"what has a cost: bound {si(least, 's')}"))
         keys.append(Key("demand", si(float(flops), "FLOP"), f"over {si(float(moved), 'B')}"))
+    if (used := mfu(found)) is not None:
+        keys.append(Key("MFU", *used))
     return keys
 
 
@@ -113,15 +119,35 @@ def _kernels(found: Diagnosis) -> Table:
     ]
     body: list[list[str]] = []
     for row, cell in zip(rows, cells, strict=True):
-        demand = row.demand
-        reached = demand.of_bound if demand is not None else None
         body.append(
             [
                 *(visible(row.readable, 120), row.category, visible(row.operator, 60), f"{row.calls:,}", cell),
-                *(percent(row.sum / whole), (demand.by or "") if demand is not None else ""),
-                "unknown" if reached is None else percent(reached),
+                *(percent(row.sum / whole), *reached(row)),
             ]
         )
+    return Table(heads, body)
+
+
+def _collectives(found: Diagnosis) -> Table:
+    rows = exchanges(found)[:_ROWS]
+    cells, unit = _times([each.time for each in rows])
+    heads = [Head("collective", "name"), Head("ranks"), Head("bytes"), Head("calls"), Head(unit)]
+    heads += [Head("algbw"), Head("busbw"), Head("of the link")]
+    body = [
+        [
+            *(
+                each.kind,
+                "unknown" if each.ranks is None else f"{each.ranks}",
+                gib(each.bytes),
+                f"{each.calls:,}",
+                cell,
+            ),
+            "unknown" if each.algbw is None else si(each.algbw, "B/s"),
+            "unknown" if each.busbw is None else si(each.busbw, "B/s"),
+            "unknown" if each.of_link is None else percent(each.of_link),
+        ]
+        for each, cell in zip(rows, cells, strict=True)
+    ]
     return Table(heads, body)
 
 

@@ -63,6 +63,12 @@ def live_page(models: Mapping[str, Model], devices: Sequence[Device] | None = No
     spec = roofline_spec()
     spec["usermeta"] = {"beside": LEFT + RIGHT}
     parts = {"data": data, "spec": spec, "guide": guide}
+    for name, model in models.items():
+        if model.unit:
+            raise BadValue(
+                f"{name} is an encoder, which decodes nothing: the page's sliders are a decoder's. Leave it out or ask "
+                "for one pass (roofline predict --phase prefill)."
+            )
     embedded = {name: Markup(_json(part)) for name, part in parts.items()}
     embedded["vega"] = Markup(base64.b64encode(gzip.compress(vega.encode(), 9, mtime=0)).decode())
     scripts = [arithmetic, asset("engine.js"), asset("figures.js"), asset("controls.js")]
@@ -86,7 +92,7 @@ def named(models: Iterable[tuple[str, Model]]) -> dict[str, Model]:
     found: dict[str, Model] = {}
     for given, model in models:
         path = Path(given)
-        last = path.parent.name if path.suffix == ".json" and path.parent.name else path.name
+        last = path.parent.name if path.name == "config.json" and path.parent.name else path.name.removesuffix(".json")
         word = re.sub(r"[^a-z0-9.-]+", "-", (last or model.name).lower()).strip("-")[:60] or "model"
         name, nth = word, 2
         while name in found:

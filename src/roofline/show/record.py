@@ -349,12 +349,12 @@ def devices_record(sheets: Sequence[Sheet]) -> dict[str, Any]:
 
 def _kv_per_token(model: Model) -> float:
     """Bytes of KV cache that one more token adds, in BF16, before any window is full [byte]."""
-    return cast(float, model.cache_bytes_per_token(Precision(), Shard()))
+    return cast(float, model.cache_bytes_per_token(Precision("bf16"), Shard()))
 
 
 def _caches(model: Model) -> list[CacheRecord]:
     """The cache by kind of layer."""
-    formats = Precision(), Shard()
+    formats = Precision("bf16"), Shard()
     return [
         CacheRecord(
             each.sort,
@@ -392,7 +392,7 @@ def model_record(model: Model) -> dict[str, Any]:
             layers=model.layers,
             kv_bytes_per_token=_kv_per_token(model),
             cache=_caches(model),
-            weight_bytes=cast(int, model.weight_bytes(Precision(), Shard())),
+            weight_bytes=cast(int, model.weight_bytes(Precision("bf16"), Shard())),
             stored_weight_bytes=(
                 cast(int, model.weight_bytes(Precision(STORED), Shard())) if model.quantised else None
             ),

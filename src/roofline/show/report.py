@@ -118,7 +118,8 @@ class Report:
 def ledger_report(ledger: Ledger, command: str = "") -> Report:
     """The report of a prediction; raises BadValue for a ledger over arrays."""
     held = memory(ledger)
-    notes = [f"{each}." for each in warnings(ledger)]
+    noted = [f"{each}." for each in warnings(ledger)]
+    notes = noted if held.fits is not False else [*noted, f"Does not fit: {_held(held)}."]
     sections = [
         Section("Roofline", charts=[(charts.ledger_roofline(ledger), _ROOFLINE)]),
         Section(
@@ -128,7 +129,7 @@ def ledger_report(ledger: Ledger, command: str = "") -> Report:
         ),
         *_levers(ledger, held),
         Section("Memory", _fits(ledger, held), [(charts.memory(held), "")]),
-        Section("Assumptions", points=[f"{each}." for each in ledger.assumptions[len(notes) :]]),
+        Section("Assumptions", points=[f"{each}." for each in ledger.assumptions[len(noted) :]]),
         Section("Sources", table=_sources(ledger)),
     ]
     if command:
@@ -138,7 +139,7 @@ def ledger_report(ledger: Ledger, command: str = "") -> Report:
         words.subject(ledger),
         words.setting(ledger),
         verdict(ledger),
-        _keys(ledger),
+        [*_keys(ledger), *_room(held)],
         sections,
         notes,
     )
@@ -152,6 +153,17 @@ _ROOFLINE = (
 
 def _float(value: object) -> float:
     return cast(float, value)
+
+
+def _held(held: Memory) -> str:
+    return f"{gib(held.total_bytes)} of {gib(held.capacity_bytes or 0)}"
+
+
+def _room(held: Memory) -> list[Key]:
+    """What is held beside what there is."""
+    if held.fits is None:
+        return [Key("memory", gib(held.total_bytes), "the device's capacity is unknown")]
+    return [Key("memory", gib(held.total_bytes), f"{_held(held)}: {'fits' if held.fits else 'does not fit'}")]
 
 
 def _keys(ledger: Ledger) -> list[Key]:

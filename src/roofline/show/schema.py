@@ -8,7 +8,7 @@ import msgspec
 
 from roofline.device import Conflict
 from roofline.model import Parameters
-from roofline.show.assessment_schema import AssessmentRecord
+from roofline.show.assessment_schema import AssessmentRecord, CardRecord
 from roofline.show.measured_schema import FindingRecord, MeasuredDevice
 from roofline.show.training_schema import CollectiveRecord, MfuRecord, SearchRecord, TrainRecord
 
@@ -659,6 +659,16 @@ class RankRowRecord(msgspec.Struct):
     last_to: int | None
 
 
+class MarkedRecord(msgspec.Struct):
+    """All ranges of one name that the host marked (NVTX, record_function), and what was launched within them."""
+
+    name: str
+    calls: int
+    host_s: float
+    device_s: float
+    activities: int
+
+
 class DiagnosisRecord(msgspec.Struct):
     """`diagnose --json`; of several files, of the rank that the others wait for, with a row for each in `ranks`."""
 
@@ -700,6 +710,8 @@ class DiagnosisRecord(msgspec.Struct):
     beside: BesideRecord | None
     ranks: list[RankRowRecord] | None
     collectives_compared: int
+    sampled: CardRecord | None
+    ranges: list[MarkedRecord]
 
 
 class ChangeRecord(msgspec.Struct):

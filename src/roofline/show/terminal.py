@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from collections.abc import Iterable, Sequence
 
@@ -70,6 +71,14 @@ def bullets(lines: Iterable[str]) -> RenderableType:
     for each in lines:
         made.add_row(text("·", style="dim"), text(each, style="dim"))
     return made
+
+
+def plain(renderable: RenderableType, width: int) -> str:
+    """What it is as text without colours, in so many columns."""
+    out = Console(file=io.StringIO(), width=width, highlight=False, markup=False, emoji=False)
+    with out.capture() as captured:
+        out.print(renderable)
+    return "\n".join(line.rstrip() for line in captured.get().strip("\n").split("\n"))
 
 
 def show(renderable: RenderableType, after: int = 0) -> None:

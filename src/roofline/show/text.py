@@ -195,12 +195,12 @@ def models_text(models: Sequence[tuple[str, Model]]) -> RenderableType:
 
 
 def _kv(model: Model) -> float:
-    return _number(model.cache_bytes_per_token(Precision(), Shard()))
+    return _number(model.cache_bytes_per_token(Precision("bf16"), Shard()))
 
 
 def _caches(model: Model) -> list[tuple[str, str]]:
     """The cache of a long sequence, by kind of layer where there are several."""
-    formats = Precision(), Shard()
+    formats = Precision("bf16"), Shard()
     kinds = model.caches()
     if not kinds:
         return []
@@ -221,8 +221,9 @@ def _checkpoint(model: Model) -> list[tuple[str, str]]:
     held = model.checkpoint
     if held is None:
         return []
-    sums = [*held.formats.items(), *held.parts.items()]
-    return [(f"{held.kind} headers", gib(held.bytes)), *((f"  {name}", gib(size)) for name, size in sums)]
+    formats = ((f"  as {name}", gib(size)) for name, size in held.formats.items())
+    parts = ((f"  in {name}", gib(size)) for name, size in held.parts.items())
+    return [(f"{held.kind} headers", gib(held.bytes)), *formats, *parts]
 
 
 def model_text(model: Model) -> RenderableType:
@@ -245,7 +246,7 @@ def model_text(model: Model) -> RenderableType:
         ("layers", f"{model.layers:,}"),
         ("KV cache a token (bf16)", f"{_kv(model):,.0f} B"),
         *_caches(model),
-        ("weights (bf16)", gib(_number(model.weight_bytes(Precision(), Shard())))),
+        ("weights (bf16)", gib(_number(model.weight_bytes(Precision("bf16"), Shard())))),
         ("weights (as stored)", _stored(model)),
         *_checkpoint(model),
     ]

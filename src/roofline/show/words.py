@@ -130,8 +130,11 @@ def figure(key: str, value: float) -> str:
 
 
 def conditions(lever: Lever, held: Memory) -> str:
-    """What a lever takes, and where it changes whether the pass fits."""
-    said = [f"{lever.ranks} x devices, {100 * lever.gain_per_device:+.0f} % each"] if lever.ranks > 1 else []
-    if lever.fits is not held.fits:
+    """What a lever takes, and whether the pass then fits, where it does not or that changes."""
+    said: list[str] = []
+    if lever.fits is False or lever.fits is not held.fits:
         said.append("fits" if lever.fits else "does not fit")
+    if lever.ranks > 1:
+        each = f"{100 * lever.gain_per_device:+.0f} %"
+        said.append(f"{'as much' if each[1:] == '0 %' else each} a device")
     return ", ".join(said)

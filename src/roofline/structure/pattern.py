@@ -170,10 +170,10 @@ def with_experts(config: Config, layers: int, traits: Traits) -> list[bool]:
     types = config.find("mlp_layer_types")
     if types is not None:
         return _typed(config, types[1], layers)
-    named = _indices(config, "moe_layers", layers)
+    named = indices(config, "moe_layers", layers)
     if named is not None:
         return [index in named for index in range(layers)]
-    dense = _indices(config, "mlp_only_layers", layers) or set()
+    dense = indices(config, "mlp_only_layers", layers) or set()
     listed = config.find("moe_layer_freq")
     if listed is not None and isinstance(listed[1], list):
         flags = cast("list[object]", listed[1])
@@ -204,8 +204,11 @@ def _typed(config: Config, types: object, layers: int) -> list[bool]:
     return [each in _SPARSE for each in listed]
 
 
-def _indices(config: Config, key: str, layers: int) -> set[int] | None:
-    """The layers that a key lists, as a list of numbers or as text of them with commas; None where it is absent."""
+def indices(config: Config, key: str, layers: int, first: int = 0) -> set[int] | None:
+    """The layers, from 0, that a key lists by numbers from `first`, or as text of them with commas.
+
+    None where it is absent; raises ConfigError for anything else.
+    """
     found = config.find(key)
     if found is None:
         return None
@@ -215,7 +218,16 @@ def _indices(config: Config, key: str, layers: int) -> set[int] | None:
             int(each) if re.fullmatch(r"\s*\d{1,6}\s*", each) else each for each in value.split(",")
         ]
     else:
-        listed = cast("list[object]", value) if isinstance(value, list) else [value]
-    if any(isinstance(each, bool) or not isinstance(each, int) or not 0 <= each < layers for each in listed):
-        raise config.fail(f"{found[0]} is {shown(found[1])}. Possible: a list of layers from 0 to {layers - 1}.")
-    return set(cast("list[int]", listed))
+        listed = cast("list[object]", value) if isinstance(value, list) else [None]
+    if any(each.__class__ is not int or not first <= cast(int, each) < layers + first for each in listed):
+        most = layers + first - 1
+        raise config.fail(f"{found[0]} is {shown(found[1])}. Possible: a list of layers from {first} to {most}.")
+    return {cast(int, each) - first for each in listed}
+
+
+def listed_layers(config: Config, key: str, layers: int, first: int = 0) -> set[int]:
+    """The same where the key must be there."""
+    found = indices(config, key, layers, first)
+    if found is None:
+        raise config.fail(f"the key {key} is missing; it decides what each layer is. Add it.")
+    return found

@@ -64,11 +64,14 @@ def gated_delta(config: Config, hidden: Axis, apart: bool = False) -> Recurrent:
     )
 
 
-def delta_by_channel(config: Config, hidden: Axis, heads: int, width: int, kernel: int) -> Recurrent:
-    """Kimi's delta attention: a decay for every channel of a head, it and the output's gate out of a low rank."""
+def delta_by_channel(
+    config: Config, hidden: Axis, heads: int, width: int, kernel: int, *, low_rank: bool = True
+) -> Recurrent:
+    """Kimi's delta attention: a decay for every channel of a head, it and the gate out of a low rank or not."""
     values = Axis("heads", heads, width)
     low, each = Axis("rank", width), Axis("heads", heads)
     qkv = tuple(Weight(f"{name}_proj", values, hidden) for name in "qkv")
+    whole = tuple((f"{name}_proj", (Weight(f"{name}_proj", values, hidden),)) for name in "fg")
     gates = tuple(
         (weight.name, (weight,))
         for name in "fg"
@@ -78,7 +81,7 @@ def delta_by_channel(config: Config, hidden: Axis, heads: int, width: int, kerne
         hidden,
         values,
         values,
-        inputs=(("qkv_proj", qkv), *gates, ("b_proj", (Weight("b_proj", each, hidden),))),
+        inputs=(("qkv_proj", qkv), *(gates if low_rank else whole), ("b_proj", (Weight("b_proj", each, hidden),))),
         channels=(values, values, values),
         kernel=kernel,
         out=Weight("o_proj", hidden, values),

@@ -201,8 +201,8 @@ def _as_accelerated(torch: Any) -> Any:
 def _elsewhere(torch: Any, device: Any) -> bool:
     """Whether an argument names a device where no stand-in is."""
     if isinstance(device, str):
-        return re.fullmatch(r"(cuda|xpu|mps|hpu|mtia)(:\d+)?", device) is not None
-    return isinstance(device, torch.device) and device.type not in ("cpu", "meta")
+        return re.fullmatch(r"(cuda|xpu|mps|hpu|mtia|meta)(:\d+)?", device) is not None
+    return isinstance(device, torch.device) and device.type != "cpu"
 
 
 def _fuses(torch: Any) -> bool:

@@ -46,6 +46,18 @@ def _numbered(codes: Ints) -> tuple[Ints, Ints]:
     return values, place[codes]
 
 
+def counted(column: Ints) -> tuple[Ints, Ints]:
+    """The distinct numbers of a column, ascending, and how often each occurs."""
+    import numpy as np
+
+    least, most = int(column.min(initial=0)), int(column.max(initial=0))
+    if most - least > _LEAST:
+        return np.unique(column, return_counts=True)
+    counts = np.bincount(column - least)
+    values = np.flatnonzero(counts)
+    return values + least, counts[values]
+
+
 def summed(which: Ints, count: int, values: Ints) -> Ints:
     """The sum of the values of each of `count` groups, exact; `which` is the group of each value."""
     import numpy as np

@@ -49,6 +49,11 @@ class Activities:
         """When each ended [ns]."""
         return self.start + self.duration
 
+    def spans(self, rows: Ints) -> tuple[Ints, Ints]:
+        """When these started and ended [ns]."""
+        start = self.start[rows]
+        return start, start + self.duration[rows]
+
     def __len__(self) -> int:
         return len(self.start)
 
@@ -72,6 +77,11 @@ class Ranges:
         """When each ended [ns]."""
         return self.start + self.duration
 
+    def spans(self, rows: Ints) -> tuple[Ints, Ints]:
+        """When these started and ended [ns]."""
+        start = self.start[rows]
+        return start, start + self.duration[rows]
+
     def __len__(self) -> int:
         return len(self.start)
 
@@ -87,6 +97,19 @@ class Card:
     capability: str  # "9.0"
     bandwidth: float | None = None  # [byte/s] peak of its memory
     clock: float | None = None  # [Hz] highest of its multiprocessors
+
+
+@dataclass(frozen=True, slots=True)
+class Samples:
+    """Counters of one device, sampled beside its activities.
+
+    `values` are as the file has them and by its names, NaN where a sample lacks one.
+    """
+
+    device: int  # as activities number it
+    time: Ints  # [ns], in order
+    values: Mapping[str, NDArray[np.float32]]
+    read: int  # values of the file that these are
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,3 +152,4 @@ class Trace:
     base: int = 0  # [ns] what the times are relative to, where the file says so
     versions: Mapping[str, str] = field(default_factory=dict[str, str])
     warnings: tuple[str, ...] = ()
+    samples: tuple[Samples, ...] = ()

@@ -6,14 +6,15 @@ A set of intervals is a pair (starts, ends). A *flat* set is sorted, disjoint an
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     Ints = NDArray[np.signedinteger[Any]]
-    Spans = tuple[Ints, Ints]
+    Spans = tuple[Ints, Ints]  # starts and ends
 
 
 def union(starts: Ints, ends: Ints) -> Spans:
@@ -21,11 +22,14 @@ def union(starts: Ints, ends: Ints) -> Spans:
     import numpy as np
 
     full = ends > starts
-    starts, ends = starts[full], ends[full]
+    if not full.all():
+        starts, ends = starts[full], ends[full]
     if not len(starts):
         return starts, ends
-    order = np.argsort(starts, kind="stable")
-    starts, reach = starts[order], np.maximum.accumulate(ends[order])
+    if (starts[1:] < starts[:-1]).any():
+        order = np.argsort(starts, kind="stable")
+        starts, ends = starts[order], ends[order]
+    reach = np.maximum.accumulate(ends)
     fresh = np.flatnonzero(starts[1:] > reach[:-1]) + 1
     return starts[np.r_[0, fresh]], reach[np.r_[fresh - 1, len(reach) - 1]]
 
@@ -97,6 +101,36 @@ def covered(spans: Spans, starts: Ints, ends: Ints) -> Ints:
     return np.maximum(until(ends) - until(starts), 0)
 
 
+_BLOCK = 1 << 15  # intervals that are looked at together, where none reaches beyond them
+
+
+class Timed(Protocol):
+    """What has starts and ends by row."""
+
+    def spans(self, rows: Ints) -> Spans:
+        """When these started and ended [ns]."""
+        ...
+
+
+def apart(timed: Timed, rows: Ints) -> Iterator[int]:
+    """Places at which rows, in order of their start, can be cut as no earlier one reaches beyond; the end is the last.
+
+    About every _BLOCK of them, so that what is worked out block by block needs the room of a block.
+    """
+    import numpy as np
+
+    at, size = 0, _BLOCK
+    while at + size < len(rows):
+        starts, ends = timed.spans(rows[at : at + size + 1])
+        free = np.flatnonzero(starts[1:] > np.maximum.accumulate(ends[:-1]))
+        if len(free):
+            at, size = at + int(free[-1]) + 1, _BLOCK
+            yield at
+        else:
+            size *= 2
+    yield len(rows)
+
+
 def parents(starts: Ints, ends: Ints) -> Ints:
     """The index of the innermost interval that encloses each one, or -1.
 
@@ -104,15 +138,18 @@ def parents(starts: Ints, ends: Ints) -> Ints:
     """
     import numpy as np
 
-    found = np.arange(-1, len(starts) - 1)
     # Each points to the nearest earlier one that may enclose it; one that ends too soon passes on its own
     # pointer, and as all do so at once, the number of rounds grows with the logarithm of the length.
-    open_ = np.flatnonzero(found >= 0)
+    found = np.arange(-1, len(starts) - 1)
+    open_ = np.flatnonzero(ends[:-1] < ends[1:]) + 1
+    upper = open_ - 1
     while len(open_):
-        short = ends[found[open_]] < ends[open_]
-        open_ = open_[short]
-        found[open_] = found[found[open_]]
-        open_ = open_[found[open_] >= 0]
+        further = found[upper]
+        found[open_] = further
+        still = further >= 0
+        open_, upper = open_[still], further[still]
+        short = ends[upper] < ends[open_]
+        open_, upper = open_[short], upper[short]
     return found
 
 

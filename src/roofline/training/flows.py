@@ -52,7 +52,7 @@ class Flow:
         return self.calls * self.work.cost.links.get(link, 0)
 
 
-_PLAIN = Precision()
+_PLAIN = Precision("bf16")
 
 
 def elements(weight: Weight, shard: Shard) -> int:

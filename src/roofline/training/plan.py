@@ -140,7 +140,7 @@ def _no_experts(model: Model, plan: Plan) -> Iterator[Exception]:
 
 def experts_of(model: Model) -> int:
     """Routed experts of a layer; 0 where there are none."""
-    run = Pass(Workload.prefill(1, 1), Precision(), Shard())
+    run = Pass(Workload.prefill(1, 1), Precision("bf16"), Shard())
     parts = (part for block in model.blocks for part in block.parts)
     grouped = (kernel.work for part in parts for kernel in part.kernels(run) if kernel.work.op == "moe")
     return min((cast(int, work.dims["experts"]) for work in grouped), default=0)

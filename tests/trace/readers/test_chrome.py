@@ -128,10 +128,11 @@ LAYOUTS = {
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("block", [64, 300, 1 << 22])
-def test_layouts_and_block_sizes(layout, block, tmp_path, monkeypatch):
+@pytest.mark.parametrize("ranges", [0, 1 << 30])
+def test_layouts_and_block_sizes(layout, block, ranges, tmp_path, monkeypatch):
     """The same events however the file is laid out and wherever it is cut."""
-    monkeypatch.setattr(source, "BLOCK", block)
-    monkeypatch.setattr(chrome, "_PIECE", block)
+    small_pieces(monkeypatch, block)
+    monkeypatch.setattr(chrome, "_RANGES", ranges)
     found = open_trace(write(tmp_path, LAYOUTS[layout]))
 
     assert rows(found) == SMALL
@@ -495,6 +496,7 @@ def small_pieces(monkeypatch, size):
     for module, name in places:
         monkeypatch.setattr(module, name, size)
     monkeypatch.setattr(spread, "_ALONE", 0)
+    monkeypatch.setattr(chrome, "_RANGES", 0)
 
 
 def many() -> dict[str, object]:
@@ -518,14 +520,15 @@ def test_an_executor_gives_the_same_trace(size, packed, tmp_path, monkeypatch):
     """In pieces of any size, sent or read from the file by other workers or here: the same columns."""
     text = json.dumps(many(), indent=1).encode()
     path = write(tmp_path, gzip.compress(text) if packed else text)
-    alone = open_trace(path)
+    whole = open_trace(path)
     small_pieces(monkeypatch, size)
+    alone = open_trace(path)
     told = []
     with ThreadPoolExecutor(3) as pool:
         together = open_trace(path, executor=pool, workers=3, progress=lambda done, size: told.append((done, size)))
 
-    assert rows(alone) == rows(together)
-    assert alone.counts == together.counts
+    assert rows(whole) == rows(alone) == rows(together)
+    assert whole.counts == alone.counts == together.counts
     assert np.array_equal(alone.ops.start, together.ops.start)
     assert len(alone.gpu) == 200
     assert together.rank.rank == 3
@@ -533,7 +536,8 @@ def test_an_executor_gives_the_same_trace(size, packed, tmp_path, monkeypatch):
     assert told[-1] == (path.stat().st_size,) * 2
 
 
-def test_the_limit_holds_for_ranges_of_a_file(tmp_path):
+def test_the_limit_holds_for_ranges_of_a_file(tmp_path, monkeypatch):
+    small_pieces(monkeypatch, 512)
     with ThreadPoolExecutor(1) as pool, pytest.raises(BadValue, match="--limit"):
         open_trace(write(tmp_path, json.dumps(many())), executor=pool, workers=1, most=1000)
 
@@ -559,8 +563,12 @@ def test_a_file_that_changes_while_it_is_read_is_one_line(tmp_path, monkeypatch)
     path = write(tmp_path, json.dumps(many()))
     small_pieces(monkeypatch, 512)
 
+    told = []
+
     def written(done, size):
-        path.write_text(json.dumps(many())[:5000])
+        told.append(done)
+        if len(told) == 5:
+            path.write_text(json.dumps(many())[:5000])
 
     with ThreadPoolExecutor(2) as pool, pytest.raises(TraceError, match="the file has changed"):
         open_trace(path, executor=pool, workers=2, progress=written)

@@ -12,6 +12,7 @@ from roofline.diagnosis import diagnose
 from roofline.errors import TraceError
 from roofline.trace.events import COPY, KERNEL, SET, Trace
 from roofline.trace.readers import nsys, sqlite
+from roofline.trace.readers.nsys import reading
 
 NAMES = {
     1: "void gemm<float>(int)",
@@ -99,7 +100,7 @@ def test_an_export(whole):
         "cudaStreamSynchronize"
     ]
     assert [found.names[each] for each in found.ops.name.tolist()] == ["aten::mm"]
-    assert found.details[found.ops.detail[0]] == b'{"Input Dims": [[2, 3], [3, 4]]}'
+    assert found.details[found.ops.detail[0]] == b'{"dims": [[2, 3], [3, 4]]}'
     assert [found.names[each] for each in found.marks.name.tolist()] == ["train step"]
     assert found.threads == ((7, 7),)
     assert (found.cards[0].bandwidth, found.cards[0].clock, found.cards[0].capability) == (
@@ -199,24 +200,9 @@ def test_rows_that_cannot_have_been(tmp_path):
     assert found.names[found.marks.name[0]] == "(no text)"
 
 
-def test_ranges_in_another_process(whole):
-    """What a helper reads is put together as if it had been read here."""
-    from concurrent.futures import ThreadPoolExecutor
-
-    with ThreadPoolExecutor(1) as pool:
-        apart = nsys.read(whole, "x", 1, pool)
-    here = nsys.read(whole, "x", 1)
-
-    for name in ("ops", "marks", "calls"):
-        mine, theirs = getattr(here, name), getattr(apart, name)
-        assert [here.names[each] for each in mine.name] == [apart.names[each] for each in theirs.name]
-        assert [here.threads[each] for each in mine.thread] == [apart.threads[each] for each in theirs.thread]
-    assert (here.counts, here.details) == (apart.counts, apart.details)
-
-
 def test_too_many_names(tmp_path, monkeypatch):
     """A range with a text of its own each time: names stay bounded, no range is lost."""
-    monkeypatch.setattr(nsys, "_MOST_NAMES", 10)
+    monkeypatch.setattr(reading, "MOST_NAMES", 10)
     path = export(tmp_path / "a", **nvtx(*((n, n + 1, 59, T1, f"text {n}", None) for n in range(50))))
     found = read(path)
 
@@ -328,3 +314,148 @@ def test_ranges_that_start_together(tmp_path):
 
     assert [found.names[each] for each in found.marks.name] == ["outer", "middle", "inner", "d"]
     assert found.marks.duration.tolist() == [8, 4, 1, 1]
+
+
+def test_names_of_emit_nvtx_without_the_numbers_of_their_calls(tmp_path):
+    """Each call has a text of its own; the name and the shapes are the same ones."""
+    texts = [
+        *(f"aten::mm, seq = {n}, op_id = {n + 7}, sizes = [[2, 3], [3, 4]], input_op_ids = [({n}, 0)]" for n in range(9)),
+        *(f"aten::empty, op_id = {n}" for n in range(9)),
+        *(f"FSDP::pre_forward (blocks.1), op_id = {n}" for n in range(9)),
+        "checked, seq = one",
+    ]  # fmt: skip
+    found = read(export(tmp_path / "a", **nvtx(*((n, n + 1, 59, T1, each, None) for n, each in enumerate(texts)))))
+
+    assert [found.names[each] for each in found.ops.name] == ["aten::mm"] * 9 + ["aten::empty"] * 9
+    assert found.details == (b'{"dims": [[2, 3], [3, 4]]}',)
+    assert found.ops.detail.tolist() == [0] * 9 + [-1] * 9
+    assert [found.names[each] for each in found.marks.name] == [
+        *["FSDP::pre_forward (blocks.1)"] * 9,
+        "checked, seq = one",
+    ]
+
+
+def test_costs_from_the_shapes_of_emit_nvtx(tmp_path, monkeypatch):
+    """emit_nvtx(record_shapes=True) gives lengths, the kernel's name the format: 2 m n k FLOP of a product."""
+    monkeypatch.setitem(NAMES, 1, "nvjet_tst_192x192_64x4_2x1_v_bz_coopA_NTN")
+    text = "aten::mm, seq = 1, op_id = 2, sizes = [[64, 32], [32, 16]], input_op_ids = [(1, 0)]"
+    path = export(
+        tmp_path / "a",
+        **kernels((300, 400, 0, 7, 1, P1, 1, 1)),
+        **calls((95, 96, T1, 1, 2)),
+        **nvtx((90, 99, 59, T1, text, None)),
+    )
+    (kernel,) = diagnose(path).to_dict()["kernels"]
+
+    assert (kernel["flops"], kernel["cost_from"]) == (2 * 64 * 32 * 16, "shapes")
+    assert kernel["bytes"] == 2 * (64 * 32 + 32 * 16 + 64 * 16)
+
+
+TYPE = 4702111234474983424  # the lowest byte of a type is the number of the card
+METRICS = (
+    "GPC Clock Frequency [MHz]",
+    "GR Active [Throughput %]",
+    "Tensor Active [Throughput %]",
+    "DRAM Read Bandwidth [Throughput %]",
+    "DRAM Write Bandwidth [Throughput %]",
+    "Compute Warps in Flight [Avg]",
+)
+
+
+def metrics(*moments: tuple[int, tuple[int | None, ...]], card: int = 0) -> dict[str, Any]:
+    """Samples of all METRICS at some times."""
+    rows = [(time, TYPE | card, at, value) for time, values in moments for at, value in enumerate(values)]
+    names = [(TYPE | card, 1, f"GPU Metrics [{card}]", at, name) for at, name in enumerate(METRICS)]
+    return {
+        "GPU_METRICS": ("timestamp, typeId, metricId, value", rows),
+        "TARGET_INFO_GPU_METRICS": ("typeId, sourceId, typeName, metricId, metricName", names),
+        "TARGET_INFO_GPU": (
+            "id, name, memoryBandwidth, smCount, totalMemory",
+            [(card, "NVIDIA H100 80GB HBM3", 3352320000000, 132, 84942979072)],
+        ),
+    }
+
+
+def test_counters_beside_the_timeline(tmp_path):
+    """Means over the time that a kernel ran, the bandwidth from the file's own peak, and what it waits for."""
+    path = export(
+        tmp_path / "a",
+        **kernels(*((1000 * n, 1000 * n + 900, 0, 7, n, P1, 1, 1) for n in range(1, 5))),
+        **metrics(
+            (1100, (1755000000, 100, 12, 60, 10, 99)),
+            (1950, (300000000, 0, 0, 0, 0, 0)),  # between kernels
+            (2100, (1755000000, 100, 20, 80, 10, 99)),
+            (3100, (1755000000, 100, 22, 80, 10, 99)),
+        ),
+    )
+    found = diagnose(path).to_dict()
+    counters = found["sampled"]["counters"]
+
+    assert found["sampled"]["samples"] == 3
+    assert counters["dram_active"] == pytest.approx((0.7 + 0.9 + 0.9) / 3, rel=1e-6)
+    assert counters["tensor_active"] == pytest.approx(0.18, rel=1e-6)
+    assert counters["sm_clock"] == pytest.approx(1755e6, rel=1e-6)
+    assert found["sampled"]["bandwidth"] == pytest.approx(2.5 / 3 * 3352.32e9, rel=1e-6)
+    assert (found["sampled"]["state"], found["limit"]) == ("memory", "memory")
+    assert "sampled counters" in found["verdict"]
+    (finding,) = [each for each in found["findings"] if each["rule"] == "busy-yet-waiting-for-memory"]
+    assert finding["at_stake_s"] == pytest.approx(3600e-9 * (1 - 2.5 / 3), rel=1e-6)
+    assert found["events"]["read"] == 4 + 4 * 6
+    assert found["events"]["used"]["sample"] == 4 * 5
+    assert found["events"]["left_out"] == {"samples of counters that are not used": 4}
+
+
+def test_counters_that_show_neither(tmp_path):
+    """Kernels run, and neither memory nor arithmetic is near full."""
+    path = export(
+        tmp_path / "a",
+        **kernels(*((1000 * n, 1000 * n + 900, 0, 7, n, P1, 1, 1) for n in range(1, 5))),
+        **metrics(*((1000 * n + 100, (1755000000, 100, 5, 6, 2, 9)) for n in range(1, 5))),
+    )
+    found = diagnose(path).to_dict()
+
+    assert found["sampled"]["state"] == "neither"
+    assert found["limit"] == ""
+    assert "neither-memory-nor-compute" in {each["rule"] for each in found["findings"]}
+
+
+def test_counters_of_another_card_and_of_none(tmp_path):
+    """Samples belong to their card; damaged ones are counted and left out."""
+    rows = metrics((1100, (None, -5, 0, 1 << 61, 0, 0)), card=1)
+    path = export(tmp_path / "a", **kernels((1000, 1900, 0, 7, 1, P1, 1, 1)), **rows)
+    found = diagnose(path).to_dict()
+
+    assert found["sampled"] is None
+    assert found["events"]["left_out"]["samples of counters without a time or a value"] == 2
+
+
+def test_counters_without_kernels(tmp_path):
+    """--gpu-metrics-devices alone: nothing is said of kernels, but of the card."""
+    path = export(tmp_path / "a", **metrics(*((100 * n, (1755000000, 100, 80, 20, 5, 9)) for n in range(1, 5))))
+    found = diagnose(path).to_dict()
+
+    assert found["sampled"]["state"] == "compute"
+    assert any("which kernels" in each for each in found["warnings"])
+
+
+def test_ranges_and_what_was_launched_within_them(tmp_path):
+    """By name, nested ones too, on their own thread: as `nsys stats` projects them."""
+    path = export(
+        tmp_path / "a",
+        **kernels((300, 400, 0, 7, 1, P1, 1, 1), (400, 450, 0, 7, 2, P1, 1, 1), (500, 520, 0, 7, 3, P1, 1, 1)),
+        **calls((90, 95, T1, 1, 2), (190, 195, T1, 2, 2), (95, 99, T1 | 9, 3, 2)),
+        **nvtx(
+            (80, 200, 59, T1, "step", None),
+            (85, 99, 59, T1, "forward", None),
+            (185, 199, 59, T1, "forward", None),
+            (1, 2, 59, T1, "before", None),
+        ),
+    )
+    found = diagnose(path).to_dict()["ranges"]
+
+    assert [(each["name"], each["calls"], each["activities"]) for each in found] == [
+        ("forward", 2, 2),
+        ("step", 1, 2),
+    ]
+    assert [each["device_s"] for each in found] == [150e-9, 150e-9]
+    assert [each["host_s"] for each in found] == [28e-9, 120e-9]

@@ -307,7 +307,7 @@ def paged(call: Call) -> Work | None:
     q, k, v = found
     heads = q.dims[1]
     widths = (heads * q.dims[2], k.dims[1] * k.dims[2], v.dims[1] * v.dims[2], heads * v.dims[2])
-    if (exact := passed(call, q, widths, k.dtype)) is not None:
+    if (exact := passed(call, q, widths, k.dtype, call.lengths)) is not None:
         return exact
     causal = _first_flag(call)
     sequences = rows[0].n - 1

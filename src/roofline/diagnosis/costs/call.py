@@ -44,7 +44,8 @@ BOOL, INT64 = _TYPES["bool"], _TYPES["long"]
 # Formats by the words of a kernel's name, the surest first. Those of 16 bits stand before those of 32, as a kernel
 # of a small format often counts in FP32.
 _BY_KERNEL = (
-    (re.compile(r"bfloat16|(?<![a-z0-9])bf16", re.IGNORECASE), DTYPES["bf16"]),
+    (re.compile(r"nvjet_(?:sm\d+_)?ts|bfloat16|(?<![a-z0-9])bf16", re.IGNORECASE), DTYPES["bf16"]),  # cuBLAS: t
+    (re.compile(r"nvjet_(?:sm\d+_)?hs", re.IGNORECASE), DTYPES["fp16"]),
     (
         re.compile(r"\bhalf\b|c10::half|(?<![a-z0-9])[fh]p?16(?![0-9])|(?<![a-z])h884|hgemm", re.IGNORECASE),
         DTYPES["fp16"],

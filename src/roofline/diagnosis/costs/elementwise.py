@@ -193,6 +193,8 @@ def cat(call: Call) -> Work | None:
 
 _REDUCTIONS = """sum nansum nanmedian histc bincount special_logsumexp mean prod max min amax amin aminmax argmax argmin
 any all norm linalg_vector_norm var std var_mean std_mean logsumexp median count_nonzero mode"""
+_WITH_PLACES = {f"aten::{each}" for each in ("max", "min", "median", "nanmedian", "mode")}
+_OF_TWO = {"aten::var_mean", "aten::std_mean", "aten::aminmax"}
 _RESULTS = {"aten::argmax": INT64, "aten::argmin": INT64, "aten::any": BOOL, "aten::all": BOOL}
 
 
@@ -206,8 +208,12 @@ def reduction(call: Call) -> Work | None:
     if second is not None and second.dims and call.name in ("aten::max", "aten::min"):
         return _pointwise(call, 2, 1)
     left = _left(x, call)
-    written = Tensor((left,), _RESULTS.get(call.name, x.dtype))
-    return streamed([x], [written] if left else [], flops=1, n=x.n, op="reduction")
+    written = [Tensor((left,), _RESULTS.get(call.name, x.dtype))] if left else []
+    if left and call.name in _WITH_PLACES:
+        written.append(Tensor((left,), INT64))
+    if left and call.name in _OF_TWO:
+        written *= 2
+    return streamed([x], written, flops=1, n=x.n, op="reduction")
 
 
 def _left(x: Tensor, call: Call) -> int:
@@ -250,9 +256,19 @@ _ORDERS = ("sort", "topk", "argsort", "msort", "kthvalue", "unique_consecutive")
 
 @cost(*(f"aten::{each}" for each in _ORDERS), several=True)
 def order(call: Call) -> Work | None:
-    """Reads its tensor at least once; what sorting takes beyond is no necessity of the shapes."""
+    """Reads its tensor and writes values and places; what sorting takes beyond is no necessity of the shapes."""
     x = call.tensor(0)
-    return None if x is None or not x.dims else streamed([x], [], flops=0, op="reduction")
+    if x is None or not x.dims:
+        return None
+    if call.name in ("aten::sort", "aten::msort", "aten::argsort"):
+        written = [x.like(x.n)] if call.name != "aten::argsort" else []
+        written += [Tensor((x.n,), INT64)] if call.name != "aten::msort" else []
+        return streamed([x], written, flops=0, op="reduction")
+    count, dim = call.whole(1), call.whole(2)
+    if call.name != "aten::topk" or count is None or dim is None or not -len(x.dims) <= dim < len(x.dims):
+        return streamed([x], [], flops=0, op="reduction")
+    left = x.n // max(x.dims[dim], 1) * count
+    return streamed([x], [x.like(left), Tensor((left,), INT64)], flops=0, n=x.n, op="reduction")
 
 
 class Flow(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from roofline.cost import Cost, Work
-from roofline.diagnosis.costs.call import Call, Tensor
+from roofline.diagnosis.costs.call import Call, Lengths, Tensor
 from roofline.diagnosis.costs.rates import rate
 from roofline.diagnosis.costs.registry import cost
 from roofline.dtypes import DType
@@ -13,13 +13,15 @@ from roofline.dtypes import DType
 _WINDOWED = ("sliding", "swa", "windowed", "chunkedcausal")
 
 
-def passed(call: Call, q: Tensor, widths: tuple[int, int, int, int], held: DType) -> Work | None:
+def passed(
+    call: Call, q: Tensor, widths: tuple[int, int, int, int], held: DType, lengths: Lengths | None
+) -> Work | None:
     """Attention of all requests of a pass, q[tokens, ..], with `widths` of q, K, V and y, all heads together [element].
 
     None where the pass is not annotated or its annotation does not fit, and of a kernel whose name says that it looks
     at a window, whose length nothing says.
     """
-    lengths, name = call.lengths, call.kernel.lower()
+    name = call.kernel.lower()
     compute = rate(call, q.dtype)
     if lengths is None or compute is None or any(word in name for word in _WINDOWED):
         return None
@@ -55,7 +57,7 @@ def unified(call: Call) -> Work | None:
     of_q, of_k, of_v = (math.prod(each.dims[1:]) for each in found)
     held = call.cache or min(k.dtype, q.dtype, key=_bits)
     of_y = of_q if of_k == of_v else of_q * of_v // of_k
-    return passed(call, q, (of_q, of_k, of_v, of_y), held)
+    return passed(call, q, (of_q, of_k, of_v, of_y), held, call.lengths)
 
 
 @cost("^(vllm|sglang)::unified_mla_attention(_with_output)?$", several=True, lengths=True)
@@ -73,7 +75,7 @@ def latent(call: Call) -> Work | None:
     heads, rank = q.dims[1], both.dims[1]
     key = rank + rotary.dims[-1]
     held = call.cache or both.dtype
-    return passed(call, q, (heads * key, key, 0, heads * rank), held)
+    return passed(call, q, (heads * key, key, 0, heads * rank), held, lengths)
 
 
 @cost(
@@ -94,4 +96,34 @@ def paged_decode(call: Call) -> Work | None:
     kv_heads = cache.dims[2] if len(cache.dims) == 4 and cache.dims[-1] == dim else cache.dims[1]
     if not kv_heads or heads % kv_heads:
         return None
-    return passed(call, q, (heads * dim, kv_heads * dim, kv_heads * dim, heads * dim), cache.dtype)
+    return passed(call, q, (heads * dim, kv_heads * dim, kv_heads * dim, heads * dim), cache.dtype, call.lengths)
+
+
+@cost("_vllm_fa2_C::varlen_fwd", several=True, lengths=True)
+def varlen(call: Call) -> Work | None:
+    """(q[tokens, heads, dim], K cache, V cache, y, ends of q, …, longest q and k at 10 and 11, …, causal at 15, …)."""
+    return _paged(call, 4, 11, 15)
+
+
+@cost("^(_vllm_fa3_C|sgl_kernel)::fwd$", several=True, lengths=True)
+def third(call: Call) -> Work | None:
+    """(q[tokens, heads, dim], K cache, V cache, …, ends of q at 7, …, longest q and k at 12 and 13, …, causal, …)."""
+    flag = next((at for at in range(14, len(call.concrete)) if call.text(at) in ("True", "False")), None)
+    return None if flag is None else _paged(call, 7, 13, flag)
+
+
+def _paged(call: Call, ends: int, longest: int, causal: int) -> Work | None:
+    """By the annotation of the pass; of one sequence alone, by its longest k. With a window there is no cost."""
+    before = call.whole(causal + 1)
+    found, cumulative = call.tensors(0, 1, 2), call.tensor(ends)
+    if found is None or call.flag(causal) is None or (before is not None and before >= 0):
+        return None
+    q, k, v = found
+    if len(q.dims) != len("thd") or len(k.dims) < len(q.dims) or not k.dims[-2] or q.dims[1] % k.dims[-2]:
+        return None
+    lengths, seen, new = call.lengths, call.whole(longest), q.dims[0]
+    if cumulative is not None and cumulative.n == 2 and seen is not None and seen >= new:
+        pairs = new * seen - new * (new - 1) // 2 if call.flag(causal) else new * seen
+        lengths = Lengths(new, seen, pairs, 0, 0)
+    widths = (q.dims[1] * q.dims[2], k.dims[-2] * k.dims[-1], v.dims[-2] * v.dims[-1], q.dims[1] * v.dims[-1])
+    return passed(call, q, widths, k.dtype, lengths)

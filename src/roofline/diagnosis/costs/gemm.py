@@ -10,6 +10,7 @@ from roofline.diagnosis.costs.rates import rate
 from roofline.diagnosis.costs.registry import cost
 from roofline.diagnosis.costs.tensors import broadcast, once, streamed
 from roofline.dtypes import DTYPES, DType
+from roofline.num import Num
 from roofline.ops import linear
 
 _SAME = 3  # lengths of a batched product
@@ -176,17 +177,57 @@ def _output(call: Call) -> DType:
     "^(deep_gemm|fbgemm|sgl_kernel)::\\w*grouped_gemm\\w*",
 )
 def grouped(call: Call) -> Work | None:
-    """Rows of a[m, k], each with the matrix of its group of b[groups, k, n]; each group's matrix is read once."""
+    """Rows of a[m, k], each with the matrix of its group of b[groups, k, n]; each group's matrix is read once.
+
+    Groups may also lie along k, a[m, k] and b[k, n] into groups x m x n, along n, a[groups, m, k] and b[k, n], or be a
+    batch. `offs` is the vector of whole numbers that says where each ends.
+    """
     found = call.tensors(0, 1)
-    if found is None or len(found[0].dims) != 2 or len(found[1].dims) != _SAME:
+    if found is None:
         return None
     a, b = found
+    narrow = stored("c10::BFloat16") if a.dtype.bits < 16 else None
+    kind = (len(a.dims), len(b.dims))
+    if kind == (_SAME, _SAME):
+        return product(call, a, b, batch=a.dims[0], written=narrow) if a.dims[0] == b.dims[0] else None
+    if kind == (2, _SAME):
+        return _by_rows(call, a, b, narrow)
+    return _by_ends(call, a, b, narrow)
+
+
+def _by_ends(call: Call, a: Tensor, b: Tensor, narrow: DType | None) -> Work | None:
+    ends = next((each for each in call.every() if len(each.dims) == 1 and each.dtype.name in ("int32", "int64")), None)
+    kind = (len(a.dims), len(b.dims))
+    if ends is None or not ends.n:
+        return None
+    if kind == (2, 2):
+        return _by_depth(call, a, b, ends.n, narrow)
+    if kind == (_SAME, 2) and a.dims[0] == ends.n and a.dims[2] == b.dims[0]:
+        work = product(call, a.like(*a.dims[1:]), b, written=narrow)  # the columns of each group with its own rows
+        rest = a.dtype.of((a.dims[0] - 1) * a.dims[1] * a.dims[2])
+        return None if work is None else _more(work, ends.n, rest)
+    return None
+
+
+def _by_rows(call: Call, a: Tensor, b: Tensor, narrow: DType | None) -> Work | None:
     groups = min(b.dims[0], a.dims[0])  # that have a row at all, at the most
     if a.dims[1] != b.dims[1] and a.dims[1] == b.dims[2]:
         b = b.like(b.dims[0], b.dims[2], b.dims[1])
-    narrow = stored("c10::BFloat16") if a.dtype.bits < 16 else None
     work = product(call, a, b.like(*b.dims[1:]), written=narrow)
     if work is None:
         return None
     # At the least one group is used; which ones is in no shape.
     return Work(work.op, {"groups": groups, **work.dims}, work.cost)
+
+
+def _by_depth(call: Call, a: Tensor, b: Tensor, groups: int, narrow: DType | None) -> Work | None:
+    """The gradient of grouped weights: each group has its own part of k, and a matrix of its own."""
+    work = product(call, a, b, written=narrow)
+    size = a.dims[0] * b.dims[1]
+    return None if work is None else _more(work, groups, (groups - 1) * (narrow or a.dtype).of(size))
+
+
+def _more(work: Work, groups: int, moved: Num) -> Work:
+    """A product whose groups move more than one of them does."""
+    memory = {**work.cost.memory, "activations": work.cost.memory["activations"] + moved}
+    return Work(work.op, {"groups": groups, **work.dims}, Cost(work.cost.flops, memory))

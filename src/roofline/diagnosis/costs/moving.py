@@ -84,10 +84,15 @@ def scatter(call: Call) -> Work | None:
 @cost("aten::index_add_", "aten::index_copy_", "aten::index_add", "aten::index_copy", "aten::index_fill_", several=True)
 def index_add(call: Call) -> Work | None:
     """(x, dim, indices, values): reads the values, writes as many."""
-    places, values = call.tensor(2), call.tensor(3)
-    if places is None or values is None:
+    x, places, values = call.tensor(0), call.tensor(2), call.tensor(3)
+    if places is None or x is None:
         return None
-    return streamed([places, values], [values], flops=0)
+    if values is not None and values.dims:
+        return streamed([places, values], [values], flops=0)
+    dim = call.whole(1)
+    if dim is None or not -len(x.dims) <= dim < len(x.dims) or not x.dims[dim]:
+        return None
+    return streamed([places], [x.like(x.n // x.dims[dim] * places.n)], flops=0)
 
 
 @cost("aten::_index_put_impl_", "aten::index_put_", "aten::index_put", "aten::_unsafe_index_put", several=True)
@@ -119,7 +124,9 @@ def take(call: Call) -> Work | None:
     return streamed([picked, places], [picked], flops=0)
 
 
-@cost("aten::masked_select", "aten::nonzero", "aten::_unique2", "aten::unique_dim", several=True)
+@cost(
+    *(f"aten::{each}" for each in ("masked_select", "nonzero", "_unique2", "unique_dim", "multinomial")), several=True
+)
 def chosen(call: Call) -> Work | None:
     """Reads its tensors once at least; how much it writes, their values say."""
     tensors = [each for each in call.every() if each.dims]

@@ -136,6 +136,18 @@ def apex(call: Call) -> Work | None:
     return _normed(x, _vectors(call, 1, 2), weight, width)
 
 
+@cost(
+    "^FusedLayerNorm\\w*FunctionBackward$",
+    "^FusedRMSNorm\\w*FunctionBackward$",
+    "^(LayerNormFn|LigerRMSNormFunction|LigerLayerNormFunction)Backward$",
+    several=True,
+)
+def kept(call: Call) -> Work | None:
+    """(dy, …), where x is kept by the function: reads both, writes dx."""
+    dy = call.tensor(0)
+    return None if dy is None or len(dy.dims) < 2 else streamed([dy, dy], [dy], flops=_GRADIENT, op="norm")
+
+
 @cost("aten::_softmax", "aten::_log_softmax", "aten::_safe_softmax", "aten::softmax", "aten::log_softmax")
 def soft(call: Call) -> Work | None:
     """(x, dim, …)."""

@@ -221,6 +221,13 @@ def liger_gate(call: Call) -> Work | None:
     return streamed(found, found[:1], flops=3, op="activation")
 
 
+@cost("^Liger(SiLU|GELU)MulFunctionBackward$")
+def liger_gate_backward(call: Call) -> Work | None:
+    """(dy), where g and u are kept by the function: reads the three, writes the gradients of two."""
+    dy = call.tensor(0)
+    return None if dy is None or len(dy.dims) < 2 else streamed([dy] * 3, [dy] * 2, flops=6, n=dy.n, op="activation")
+
+
 @cost("LigerRMSNormFunction")
 def liger_norm(call: Call) -> Work | None:
     """(x, weight, …)."""
@@ -238,7 +245,7 @@ def liger_loss(call: Call) -> Work | None:
     return None if x is None or len(x.dims) != 2 else streamed([x], [x], flops=5, op="softmax")
 
 
-@cost("LigerRopeFunction")
+@cost("^LigerRopeFunction(Backward)?$")
 def liger_rope(call: Call) -> Work | None:
     """(q, k, cos, sin, …)."""
     found = call.tensors(0, 1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
+from roofline.diagnosis import sampled
 from roofline.diagnosis.findings import Finding, ranked
 from roofline.diagnosis.rules.scene import RULES, Scene
 
@@ -16,4 +17,6 @@ def findings(scene: Scene) -> tuple[Finding, ...]:
     for family in _FAMILIES:
         import_module(f"roofline.diagnosis.rules.{family}")
     found = [each for rule in RULES.values() for each in rule(scene)]
+    if scene.found.sampled is not None:
+        found += sampled.findings(scene.found.sampled)
     return ranked(each for each in found if (each.at_stake or 0.0) >= _LEAST * scene.window)

@@ -11,7 +11,7 @@ from roofline.diagnosis.costs.elementwise import Flow, flow
 from roofline.diagnosis.findings import Finding, counted
 from roofline.diagnosis.numbers import real
 from roofline.diagnosis.rules.scene import Scene, rule
-from roofline.trace import timeline
+from roofline.trace import coding, timeline
 from roofline.trace.classify import CATEGORIES, COMPUTE
 from roofline.trace.coding import distinct
 from roofline.trace.events import KERNEL, NONE, Trace, listed
@@ -73,7 +73,7 @@ def unfused(scene: Scene) -> Iterator[Finding]:
     compute |= scene.kinds == CATEGORIES.index("communication")
     flows = _Flows(scene)
     found = _Chains()
-    for stream in np.unique(gpu.stream[scene.rows]):
+    for stream in coding.counted(gpu.stream[scene.rows])[0]:
         mine = np.flatnonzero(compute & (gpu.stream[scene.rows] == stream))
         if len(mine):
             found.add(scene, mine, flows.follow(mine))

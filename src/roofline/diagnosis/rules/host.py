@@ -149,3 +149,31 @@ def pageable(scene: Scene) -> Iterator[Finding]:
         tuple(evidence),
         "pinned memory on the host (tensor.pin_memory(), or a pinned tensor to copy into), and non_blocking=True.",
     )
+
+
+_MUCH = 0.05  # of the window, from which on copies beside no computation are worth a look
+
+
+@rule("exposed-copies")
+def exposed_copies(scene: Scene) -> Iterator[Finding]:
+    """Copies with nothing computed beside them, apart from those of pageable memory."""
+    share = next((each for each in scene.found.breakdown if each.category == "copy"), None)
+    rows = [each for each in scene.found.copies if each.pinned is not False and each.bytes and each.sum]
+    if share is None or not rows:
+        return
+    took = min(share.attributed, sum(each.sum for each in rows)) / NS_PER_S
+    if took < _MUCH * scene.window:
+        return
+    yield Finding(
+        "exposed-copies",
+        "Copies with nothing computed beside them",
+        took,
+        tuple(
+            f"{each.kind}{', pinned' if each.pinned else ''}: {each.calls:,} copies of {si(float(each.bytes), 'B', 3)} "
+            f"took {si(each.sum / NS_PER_S, 's', 3)}: {significant(each.bytes * NS_PER_S / each.sum / GIGA)} GB/s"
+            for each in rows[:3]
+            if each.sum > 0.01 * sum(row.sum for row in rows)
+        ),
+        "keep on the device what comes again (weights, offloaded states, caches), fetch ahead on a stream of its own "
+        "beside computation, copy fewer bytes.",
+    )

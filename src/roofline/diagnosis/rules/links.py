@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from roofline.diagnosis.exchanges import exchanges
 from roofline.diagnosis.findings import Finding, counted
 from roofline.diagnosis.numbers import real
 from roofline.diagnosis.rules.scene import Scene, rule
 from roofline.trace.classify import COMPUTE
-from roofline.units import GIGA, NS_PER_S, percent, si, significant
+from roofline.units import GIGA, NS_PER_S, gib, percent, si, significant
 
 _SLOW = 0.5  # share of the link's bound
 
@@ -32,10 +33,19 @@ def exposed(scene: Scene) -> Iterator[Finding]:
             f"{counted(talk.calls, 'kernel')} took {si(talk.union / NS_PER_S, 's', 3)}, of which "
             f"{percent(talk.exposed / talk.union)} exposed",
             f"{si(free / NS_PER_S, 's', 3)} of computation runs without communication beside it",
+            *_most(scene),
         ),
         "overlap it: buckets of gradients during the backward pass (DDP bucket_cap_mb, FSDP prefetch), asynchronous "
         "tensor parallelism; less of it: more work a rank, or 16-bit gradients.",
     )
+
+
+def _most(scene: Scene) -> Iterator[str]:
+    """The collective that takes longest, where its size is recorded."""
+    for each in exchanges(scene.found)[:1]:
+        ranks = f" of {each.ranks} ranks" if each.ranks else ""
+        rate = f"busbw {si(each.busbw, 'B/s', 3)}" if each.busbw else f"algbw {si(each.algbw or 0.0, 'B/s', 3)}"
+        yield f"most: {counted(each.calls, 'time')} {each.kind}{ranks}, {gib(each.bytes)} each, {rate}"
 
 
 @rule("slow-link")
@@ -60,6 +70,7 @@ def slow_link(scene: Scene) -> Iterator[Finding]:
             f"{counted(sum(each.calls for each in rows), 'collective')} sent {si(sent, 'B', 3)} a rank in "
             f"{si(took / NS_PER_S, 's', 3)}: {significant(sent * NS_PER_S / took / GIGA)} GB/s of "
             f"{significant(device.links[0].bandwidth / GIGA)} GB/s ({device.links[0].name})",
+            *_most(scene),
         ),
         "compare the ranks (name all their files): waiting for the last one counts as time here. Else larger messages, "
         "and nccl-tests on the same nodes.",

@@ -19,10 +19,12 @@
   const DEFAULTS = {
     model: first, device: data.devices[data.device] ? data.device : Object.keys(data.devices)[0], against: "",
     phase: "decode", sequences: 1, new: 2048, context: 8192, tp: 1,
-    weights: "bf16", kv: "bf16", activations: "bf16", compute: "bf16",
+    weights: "", kv: "bf16", activations: "bf16", compute: "bf16",
     times: "bound", eb: 80, ec: 75, fused: false,
     bandwidth: null, peak: null, capacity: null, link: null, arithmetic: false, step: 0,
   };
+  // Weights are as the model's file says they are stored, where it does.
+  const usualWeights = (model) => (data.models[model]?.stored ? data.stored : "bf16");
   const PHASE_CONTEXT = { decode: 8192, prefill: 0 };
   const HELD = { bandwidth: GIGA, peak: TERA, capacity: GIB, link: GIGA }; // what a figure's field is written in
   const octaves = (most, parts) => {
@@ -57,7 +59,7 @@
     for (const [key, [least, most]] of Object.entries(LIMITS)) {
       good[key] = Math.min(most, Math.max(least, Math.round(Number.isFinite(good[key]) ? good[key] : DEFAULTS[key])));
     }
-    known("weights", weightsOf(good));
+    if (!weightsOf(good).includes(good.weights)) good.weights = usualWeights(good.model);
     known("kv", data.kv);
     known("activations", data.activations);
     known("compute", data.devices[good.device].rates);
@@ -80,7 +82,8 @@
   const toHash = () => {
     const words = new URLSearchParams();
     for (const [key, value] of Object.entries(state)) {
-      if (value !== DEFAULTS[key] || key === "model" || key === "device") words.set(key, value === true ? "1" : value);
+      const usual = key === "weights" ? usualWeights(state.model) : DEFAULTS[key];
+      if (value !== usual || key === "model" || key === "device") words.set(key, value === true ? "1" : value);
     }
     return `#${words}`;
   };
@@ -164,6 +167,7 @@
       change({ phase: value, ...moved });
     } else if (target.name === "times") change({ times: value });
     else if (id === "fused") change({ fused: target.checked });
+    else if (id === "model") change({ model: value, ...(state.weights === usualWeights(state.model) ? { weights: "" } : {}) });
     else change({ [id]: value, ...(id === "device" ? figures : id === "compute" ? { peak: null } : {}) });
   });
   $("controls").addEventListener("change", writeAll);

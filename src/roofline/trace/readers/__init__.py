@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from roofline.errors import TraceError
 from roofline.trace.events import Trace
-from roofline.trace.readers import chrome
+from roofline.trace.readers import chrome, rocprof, table
 from roofline.trace.readers.source import MOST, Progress, Source, opened
 from roofline.trace.readers.sqlite import MAGIC
 
@@ -29,7 +29,12 @@ def _json(head: bytes) -> bool:
     return head.lstrip()[:1] in (b"{", b"[")
 
 
-READERS = (Reader("PyTorch profiler", _json, chrome.read),)
+# The widest stands last.
+READERS = (
+    Reader("rocprofv3", rocprof.sniff, lambda source, executor, workers: rocprof.read(source)),
+    Reader("table of activities", table.sniff, lambda source, executor, workers: table.read(source)),
+    Reader("PyTorch profiler", _json, chrome.read),
+)
 
 # What a file is that no reader takes, by its first bytes, and what to do about it.
 _OTHERS = (

@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 
     Ints = NDArray[np.signedinteger[Any]]
 
-_PIECE = MIB  # what its events become fits the cache of a CPU
+_PIECE = 2 * MIB
+_RANGES = 8 * MIB  # [byte] of a file from which on it is read by ranges
 _MOST_TAIL = 64 * MIB
 _KINDS = {"kernel": KERNEL, "copy": COPY, "set": SET}
 
@@ -42,7 +43,7 @@ def read(source: Source, executor: Executor | None = None, workers: int = 1) -> 
     pieces = Pieces(source.blocks, source.name, _PIECE if executor is None else RANGE)
     tail = b""
     try:
-        if executor is not None and source.place is not None:
+        if source.place is not None and source.place.size >= _RANGES:
             tail = _from_file(source, pieces, merged, executor, workers)
         else:
             tail = _from_stream(pieces, merged, executor, workers)
@@ -73,13 +74,13 @@ def _from_stream(pieces: Pieces, merged: _Merged, executor: Executor | None, wor
     return tail
 
 
-def _from_file(source: Source, pieces: Pieces, merged: _Merged, executor: Executor, workers: int) -> bytes:
+def _from_file(source: Source, pieces: Pieces, merged: _Merged, executor: Executor | None, workers: int) -> bytes:
     """Read all events by ranges of the file; the text after them."""
     place = source.place
     assert place is not None  # the caller knows
-    begin = source.read - len(pieces.skip_head())
+    rest = pieces.skip_head()
+    begin = source.read - len(rest)
     source.take_all()
-    size = place.identity[1]
     for piece, batch in spread(ranges(place, begin, source.name), executor, workers):
         if not merged.read:
             merged.look(piece.first(LOOKED_AT))
@@ -87,8 +88,8 @@ def _from_file(source: Source, pieces: Pieces, merged: _Merged, executor: Execut
         if isinstance(piece, Range):
             source.tell(piece.end)
         if batch.end is not None:
-            source.tell(size)
-            return Range(place, batch.end, min(size, batch.end + _MOST_TAIL), False).after(batch.end)
+            source.tell(place.size)
+            return Range(place, batch.end, min(place.size, batch.end + _MOST_TAIL), False).after(batch.end)
     return b""
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import gc
 import os
 import re
+import threading
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,46 +18,63 @@ from roofline.trace.readers.records import ERRORS, Row, events_of
 from roofline.trace.readers.seams import next_seam
 from roofline.units import MIB
 
-_PART = MIB  # [byte] what its events become fits the cache of a CPU
+_OPEN, _CLOSE = b"[]"
+_PART = 2 * MIB  # [byte] what its events become fits the cache of a CPU
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A file that lies here as it is, unpacked; and how it is known to be the same still."""
+    """A file that lies here as it is, unpacked: so much of it as there was when it was opened."""
 
     path: str
-    identity: tuple[int, int, int]  # inode, size, time of its last change
+    size: int  # [byte]
+    inode: int  # it may grow, but not become another file
 
+    @staticmethod
+    def of(path: str, descriptor: int) -> Place:
+        """The place of an open file."""
+        stat = os.fstat(descriptor)
+        return Place(path, stat.st_size, stat.st_ino)
 
-def identity(descriptor: int) -> tuple[int, int, int]:
-    """What an open file is known by, as long as nobody writes to it."""
-    stat = os.fstat(descriptor)
-    return stat.st_ino, stat.st_size, stat.st_mtime_ns
+    def same(self, descriptor: int) -> bool:
+        """Whether an open file is still the one that was there."""
+        now = Place.of(self.path, descriptor)
+        return now.inode == self.inode and now.size >= self.size
 
 
 def decode_range(place: Place, begin: int, end: int, closed: bool) -> Batch:
     """The columns of a range of a file; raises OSError where the file cannot be read here, or is another one."""
-    text = bytearray(end - begin + 1 + closed)
+    text = _room(end - begin + 1 + closed)
     with open(place.path, "rb", buffering=0) as file:
-        if identity(file.fileno()) != place.identity:
+        if not place.same(file.fileno()):
             raise OSError("the file has changed")
         file.seek(begin)
-        view = memoryview(text)[1 : end - begin + 1]
+        view = text[1 : end - begin + 1]
         while len(view):
             count = file.readinto(view)
             if not count:
                 raise OSError("the file has changed")
             view = view[count:]
-    text[0] = ord("[")
+    text[0] = _OPEN
     if closed:
-        text[-1] = ord("]")
+        text[-1] = _CLOSE
     found = decode(text, closed)
     if found.end is not None:
         found.end += begin - 1  # in the file
     return found
 
 
-def decode(text: bytearray, closed: bool) -> Batch:
+_own = threading.local()
+
+
+def _room(size: int) -> memoryview:
+    """Memory that was used before where there is some, as new pages cost as much as to read into them."""
+    if len(getattr(_own, "room", b"")) < size:
+        _own.room = bytearray(size + size // 4)
+    return memoryview(_own.room)[:size]
+
+
+def decode(text: bytearray | memoryview, closed: bool) -> Batch:
     """The columns of a piece: a bracket, whole events with commas between them, and, where `closed`, a bracket.
 
     Where the array ends within it, `end` says where; what is not closed is the end of the file.
@@ -85,20 +103,20 @@ def _still() -> Generator[None]:
             gc.enable()
 
 
-def _parts(text: bytearray) -> Iterator[tuple[memoryview, int, bool]]:
+def _parts(text: bytearray | memoryview) -> Iterator[tuple[memoryview, int, bool]]:
     """Parts of a piece, each in brackets like the piece itself, where it begins, and whether it is the last one."""
     at, whole = 0, memoryview(text)
-    first = whole[:1].tobytes()
-    while len(text) - at > 2 * _PART and (seam := next_seam(text, at + _PART)) is not None:
+    first = whole[0]
+    while len(whole) - at > 2 * _PART and (seam := next_seam(text, at + _PART)) is not None:
         end, begin = seam
-        after, text[end : end + 1] = text[end : end + 1], b"]"
+        after, whole[end] = whole[end], _CLOSE
         yield whole[at : end + 1], at, False
-        text[end : end + 1] = after
-        text[at : at + 1] = first  # the text is as it was
-        at, first = begin - 1, text[begin - 1 : begin]
-        text[at : at + 1] = b"["
+        whole[end] = after
+        whole[at] = first  # the text is as it was
+        at, first = begin - 1, whole[begin - 1]
+        whole[at] = _OPEN
     yield whole[at:], at, True
-    text[at : at + 1] = first
+    whole[at] = first
 
 
 def _decode(fill: Fill, text: memoryview, closed: bool) -> None:

@@ -23,6 +23,7 @@ _KEYED = re.compile(
 )
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _CONTROL = re.compile(rb"[\x00-\x1f]")
+_STRAY = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]")  # no whitespace
 _BACKSLASH = re.compile(rb'\\(?:(["\\/bfnrt])|(u[0-9a-fA-F]{4})|)')
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
 _NO_NUMBER = re.compile(rb"(:\s*|\[\s*|,\s*)-?(?:NaN|Infinity|nan|inf)\b")
@@ -170,6 +171,10 @@ def _spaced(text: bytes) -> bytes:
     return _STRING.sub(lambda found: _CONTROL.sub(b" ", found[0]), text)
 
 
+def _without_controls(text: bytes) -> bytes:
+    return _STRAY.sub(b" ", text)
+
+
 def _nulled(text: bytes) -> bytes:
     return _NO_NUMBER.sub(rb"\1null", text)
 
@@ -182,6 +187,7 @@ _MENDS: tuple[tuple[str, Callable[[bytes], bytes]], ...] = (
     ("a comma with nothing after it", _uncommaed),
     ("backslashes that are not escaped", _escaped),
     ("raw line breaks or control characters in strings", _spaced),
+    ("control characters between keys", _without_controls),
     ("bytes that are no UTF-8", _utf8),
     ("NaN or Infinity", _nulled),
     ("half characters", _whole_characters),

@@ -17,7 +17,7 @@ from typing import Any, BinaryIO, cast
 
 from roofline.errors import BadValue, TraceError, UnknownName
 from roofline.files import home, printable
-from roofline.trace.readers.decode import Place, identity
+from roofline.trace.readers.decode import Place
 from roofline.trace.readers.unpack import BROKEN, Unpacking, line, misnamed, unpacked
 from roofline.units import GIB, MIB
 
@@ -46,14 +46,14 @@ class Source:
     def take_all(self) -> None:
         """All of the file at `place` will be read from there; raises BadValue where that is too much."""
         assert self.place is not None  # the caller knows
-        self.read = self.place.identity[1]
+        self.read = self.place.size
         if self.read > self.most:
             raise _too_much(self.name, self.most)
 
     def tell(self, done: int) -> None:
         """Tell the progress: so much of the file at `place` is read [byte]."""
         if self.progress is not None and self.place is not None:
-            self.progress(done, self.place.identity[1])
+            self.progress(done, self.place.size)
 
 
 @contextmanager
@@ -75,7 +75,7 @@ def opened(path: str | os.PathLike[str], most: int = MOST, progress: Progress | 
         if wrong := misnamed(text, how.packed):
             how.notes.append(wrong)
         if isinstance(raw, io.FileIO) and not how.packed:
-            source.place = Place(str(home(Path(text))), identity(raw.fileno()))
+            source.place = Place.of(str(home(Path(text))), raw.fileno())
         blocks = _limited(source, stream, counted, most)
         first = next(blocks, b"")
         source.head = first[:MIB]

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO, Protocol, cast
 
 from roofline.errors import TraceError
 from roofline.trace.readers.columns import Batch
-from roofline.trace.readers.decode import Place, decode, decode_range, identity
+from roofline.trace.readers.decode import Place, decode, decode_range
 from roofline.trace.readers.seams import next_seam
 from roofline.units import MIB
 
@@ -103,9 +103,9 @@ class Range:
 
 def ranges(place: Place, begin: int, name: str) -> Iterator[Range]:
     """The events of a file from `begin` on as ranges that end between two events; raises TraceError, OSError."""
-    size = place.identity[1]
+    size = place.size
     with open(place.path, "rb", buffering=0) as file:
-        if identity(file.fileno()) != place.identity:
+        if not place.same(file.fileno()):
             raise OSError("the file has changed")
         while size - begin > 2 * RANGE and (seam := _seam(cast(BinaryIO, file), begin + RANGE, name)) is not None:
             end, following = seam
