@@ -62,8 +62,12 @@ def _smaller(setting: Setting, gpus: int) -> Remedy | None:
 
 
 def _split(setting: Setting, gpus: int) -> Iterator[Plan]:
-    """The plan on so many GPUs, one sequence at a time; then with more tensor and pipeline ranks, fewest first."""
-    plan, most = setting.plan, setting.cluster.domain or gpus
+    """The plan on so many GPUs, one sequence at a time; then with more tensor and pipeline ranks, fewest first.
+
+    Tensor ranks stay on one scale-up link, and as many as they are where nothing says how many it joins.
+    """
+    plan = setting.plan
+    most = setting.cluster.domain or plan.tp
     pairs = [
         (tp * plan.tp, pp * cast(int, plan.pp))
         for tp in _powers(most // plan.tp)
