@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import json
 
 import pytest
@@ -55,6 +57,14 @@ def test_a_plan_in_json(roofline, small):
     assert {each["stage"] for each in found["kernels"]} == {"forward", "recomputed", "dx", "dw", "update"}
     assert found["budget"]["gpu_hours"] == pytest.approx(found["budget"]["days"] * 24 * 8)
     assert any(each["name"] == "exact" and each["value"] > 0 for each in found["conventions"])
+
+
+def test_stages_of_unequal_layers(roofline, small):
+    """Four layers over three stages: how many each has, in text and JSON."""
+    plan = (*BASE[:2], "--gpus", "3", "--global-batch", "4096", "--sequence", "128", "--pp", "3", "--micro-batch", "1")
+    found = roofline("train", small, *plan, "--json").json
+    assert found["stage_layers"] == [1, 2, 1]
+    assert "3 stages: 1 of 2 layers, 2 of 1" in " ".join(roofline("train", small, *plan).out.split())
 
 
 def test_text_fits_80_columns(roofline, small):
@@ -158,7 +168,48 @@ def test_what_does_not_fit_is_answered_and_marked(roofline):
     answer = roofline(*LESSON, "--global-batch", "524288", "--unfused", "--gradients", "fp32")
     assert answer.code == 3
     assert "Does not fit" in answer.out
-    assert "No micro-batch fits" in answer.out
+    assert "No micro-batch fits. It fits with" in " ".join(answer.out.split())
+
+
+@pytest.mark.parametrize(
+    ("run", "wanted"),
+    [
+        # 8 B parameters of 2 + 2 + 12 bytes: 128 GB on each, and over eight GPUs 16.
+        (["llama-3.1-8b", "--gpus", "8", "--micro-batch", "1"], ["--zero"]),
+        (["llama-3.1-8b", "--gpus", "8", "--zero", "3"], ["--micro-batch"]),
+        (["llama-3.1-8b", "--gpus", "1", "--global-batch", "64k"], ["--gpus"]),
+        (["llama-3.1-70b", "--gpus", "16", "--zero", "3", "--micro-batch", "1"], ["--recompute"]),
+        (["llama-3.1-405b", "--gpus", "64", "--micro-batch", "1"], ["--zero", "--gpus"]),
+    ],
+)
+def test_what_would_make_it_fit(roofline, run, wanted):
+    """In this order: micro-batch, ZeRO, recomputation, ranks, GPUs; run again with it, it fits."""
+    base = ("--device", "h100-sxm", "--sequence", "8k", "--network-busbw", "50GB/s")
+    batch = () if "--global-batch" in run else ("--global-batch", "4M")
+    answer = roofline("train", *run, *base, *batch, "--json")
+    assert answer.code == 3
+    options = answer.json["memory"]["fits_with"].split()
+    given = [each for each in options if each.startswith("--")]
+    assert set(wanted) <= set(given), options
+    kept = dict(zip(run[1::2], run[2::2], strict=True))
+    flags = [each for each in given if each == "--sequence-parallel"]
+    pairs = [each for each in options if each != "--sequence-parallel"]
+    changed = kept | dict(zip(pairs[::2], pairs[1::2], strict=True))
+    words = [word for pair in changed.items() for word in pair]
+    again = roofline("train", run[0], *words, *flags, *base, *batch, "--json")
+    assert again.code == 0, (options, again.err)
+    assert again.json["memory"]["fits_with"] is None
+
+
+def test_what_nothing_makes_fit(roofline, tmp_path):
+    """A megabyte of memory: said in one line."""
+    path = tmp_path / "box.toml"
+    capacity = 'capacity = { value = "1 MB", status = "measured", source = "a test" }'
+    path.write_text(BOX.replace("[memory]", f"[memory]\n{capacity}"), "utf-8")
+    run = ("--device", str(path), "--gpus", "1", "--global-batch", "1k", "--sequence", "1k")
+    answer = roofline("train", "gpt2", *run)
+    assert answer.code == 3
+    assert "Nor does it with ZeRO-3, full recomputation" in " ".join(answer.out.split())
 
 
 def test_lora_in_text(roofline, small):
@@ -206,6 +257,8 @@ def test_search(roofline, small):
     assert answer["best"]["time"]["seconds"] == pytest.approx(answer["pareto"][0]["step_seconds"])
     out = roofline("train", small, *BASE, "--search").out
     assert "fastest that fits" in out and "plans divide" in out
+    pinned = " ".join(roofline("train", small, *BASE, "--search", "--tp", "2", "--recompute", "full").out.split())
+    assert "sequence-parallel, recompute full" in pinned
     assert max(len(line) for line in out.splitlines()) <= 80
 
 
@@ -242,6 +295,22 @@ def test_recomputation_and_budget_beside_search(roofline, small):
     assert {each["recompute"] for each in found["pareto"]} == {"full"}
     assert found["best"]["budget"]["tokens"] == 1_000_000
     assert any("is taken as" in each for each in found["best"]["assumptions"])
+
+
+def test_a_search_says_that_it_is_under_way(roofline, small, monkeypatch):
+    """On a terminal, while it looks; one plan alone is quick."""
+    said: list[str] = []
+
+    @contextlib.contextmanager
+    def busy(what: str):
+        said.append(what)
+        yield
+
+    monkeypatch.setattr(importlib.import_module("roofline.cli.train"), "busy", busy)
+    assert roofline("train", small, *BASE, "--json").code == 0
+    assert said == []
+    assert roofline("train", small, *BASE, "--search", "--tp", "2", "--json").code == 0
+    assert said == ["Looking at plans"]
 
 
 def test_search_where_nothing_fits(roofline):
@@ -284,6 +353,7 @@ def test_search_where_nothing_fits(roofline):
         (["--search", "--step-time", "1s"], ["--step-time", "--search", "one plan"]),
         (["--search", "--compute-time", "1s"], ["--compute-time", "--search", "one plan"]),
         (["--search", "--tp", "3"], ["with tp 3", "8 GPUs"]),
+        (["--search", "--pp", "3"], ["with pp 3", "tp 1, 2, 4, 8: no pp, dp and micro-batch"]),
         (["--search", "--zero", "4"], ["no stage 4"]),
         (["--search", "--tp", "8", "--dp", "8"], ["with dp 8, tp 8"]),
         (["--document", "100"], ["whole"]),

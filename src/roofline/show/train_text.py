@@ -13,7 +13,7 @@ from roofline.show.terminal import bullets, table, text
 from roofline.show.training_record import link_of
 from roofline.show.training_text import lines_of
 from roofline.training.answer import Answer
-from roofline.training.memory import Footprint
+from roofline.training.fitting import MOST_TIMES
 from roofline.training.plan import Plan
 from roofline.training.search import Found
 from roofline.training.step import FORWARD, INPUTS, RECOMPUTED, UPDATE, WEIGHTS
@@ -46,7 +46,7 @@ def train_text(answer: Answer) -> RenderableType:
         _stages(answer),
         text(),
         *_traffic(answer),
-        *_memory(answer.step.footprint),
+        *_memory(answer),
         text(),
         *_knobs(answer),
         text(),
@@ -55,20 +55,26 @@ def train_text(answer: Answer) -> RenderableType:
     )
 
 
-def plan_words(plan: Plan) -> str:
-    """A plan in one line."""
+def plan_words(plan: Plan, layers: int) -> str:
+    """A plan of so many layers in one line."""
     sizes = {"dp": plan.dp, "tp": plan.tp, "pp": plan.pp, "cp": plan.cp, "ep": plan.ep}
     words = [f"{name} {int(_f(n))}" for name, n in sizes.items() if name == "dp" or n != 1]
     words += [f"zero {int(_f(plan.zero))}"] if plan.zero else []
     words += [f"micro-batch {int(_f(plan.micro_batch))} x {int(_f(plan.accumulate))}"]
     words += [f"{int(_f(plan.chunks))} chunks"] if plan.chunks != 1 else []
+    words += [plan.stages(layers).words] if plan.pp != 1 else []
+    words += ["sequence-parallel"] if plan.sequence_parallel and plan.tp > 1 else []
+    words += [plan.schedule] if plan.pp != 1 and plan.schedule != Plan().schedule else []
     return ", ".join(words)
 
 
 def _title(answer: Answer) -> str:
     setting = answer.setting
     what = f"{setting.model.name} on {answer.gpus:,} x {setting.cluster.device.name}"
-    return f"{what}: {answer.tokens:,} tokens a step in sequences of {setting.length:,}; {plan_words(setting.plan)}"
+    step = f"{answer.tokens:,} tokens a step in sequences of {setting.length:,}"
+    again = setting.recipe.recompute
+    words = plan_words(setting.plan, setting.model.layers)
+    return f"{what}: {step}; {words}{'' if again.word == 'none' else f', recompute {again.word}'}"
 
 
 def _verdict(answer: Answer) -> str:
@@ -200,7 +206,8 @@ def _communication(answer: Answer) -> str:
     )
 
 
-def _memory(held: Footprint) -> list[RenderableType]:
+def _memory(answer: Answer) -> list[RenderableType]:
+    held = answer.step.footprint
     parts = {
         "weights": held.weight_bytes,
         "gradients": held.gradient_bytes,
@@ -214,7 +221,19 @@ def _memory(held: Footprint) -> list[RenderableType]:
     of = f"{gib(_f(held.total_bytes))} of {gib(held.available_bytes)}: {listed}."
     head = text(f"Fits: {of}") if held.fits else text(f"Does not fit: {of}", "bold red")
     most = int(_f(held.largest_micro_batch))
-    return [head, text(f"Largest micro-batch: {most:,}." if most else "No micro-batch fits.")]
+    line = f"Largest micro-batch: {most:,}." if most else "No micro-batch fits."
+    return [head, text(line if held.fits else f"{line} {_remedy(answer)}")]
+
+
+def _remedy(answer: Answer) -> str:
+    """What would make it fit, in one line."""
+    found = answer.remedy
+    if found is None:
+        return (
+            "Nor does it with ZeRO-3, full recomputation, more pipeline ranks, tensor ranks on one known scale-up link, "
+            f"or up to {MOST_TIMES * answer.gpus:,} GPUs."
+        )
+    return f"It fits with {found.options}: {gib(found.total_bytes)}."
 
 
 def _knobs(answer: Answer) -> list[RenderableType]:

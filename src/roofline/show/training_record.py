@@ -31,7 +31,6 @@ from roofline.show.training_schema import (
 )
 from roofline.training.answer import Answer
 from roofline.training.flows import Flow
-from roofline.training.memory import Footprint
 from roofline.training.plan import FAR, NEAR, Plan
 from roofline.training.recipe import Recipe
 from roofline.training.search import Found
@@ -176,6 +175,7 @@ def _train(answer: Answer) -> TrainRecord:
         tokens=answer.tokens,
         sequence=answer.setting.length,
         plan=plan_record(answer.setting.plan),
+        stage_layers=list(answer.setting.plan.stages(answer.setting.model.layers).counts),
         recipe=_recipe(answer.setting.recipe),
         time=StepTimes(
             seconds=answer.seconds,
@@ -194,7 +194,7 @@ def _train(answer: Answer) -> TrainRecord:
         conventions=_conventions(used),
         communication=_communication(answer),
         kernels=[_kernel(each, answer) for each in step.calls],
-        memory=_memory(step.footprint),
+        memory=_memory(answer),
         budget=budget,
         sensitivity=[KnobRecord(*each) for each in answer.knobs],
         warnings=list(answer.warnings),
@@ -265,7 +265,8 @@ def _flow(flow: Flow, answer: Answer) -> FlowRecord:
     )
 
 
-def _memory(held: Footprint) -> TrainingMemory:
+def _memory(answer: Answer) -> TrainingMemory:
+    held, remedy = answer.step.footprint, answer.remedy
     most = held.largest_micro_batch
     return TrainingMemory(
         weight_bytes=_f(held.weight_bytes),
@@ -278,6 +279,7 @@ def _memory(held: Footprint) -> TrainingMemory:
         reserve=held.reserve,
         fits=None if held.fits is None else bool(held.fits),
         largest_micro_batch=None if most is None else int(_f(most)),
+        fits_with=None if remedy is None else remedy.options,
     )
 
 

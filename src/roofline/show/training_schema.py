@@ -187,7 +187,7 @@ class StepKernel(msgspec.Struct):
 
 
 class TrainingMemory(msgspec.Struct):
-    """Bytes of the fullest rank."""
+    """Bytes of the fullest rank; `fits_with` are options with which a plan fits that does not."""
 
     weight_bytes: float
     gradient_bytes: float
@@ -199,6 +199,7 @@ class TrainingMemory(msgspec.Struct):
     reserve: float
     fits: bool | None
     largest_micro_batch: int | None
+    fits_with: str | None
 
 
 class BudgetRecord(msgspec.Struct):
@@ -218,7 +219,7 @@ class KnobRecord(msgspec.Struct):
 
 
 class TrainRecord(msgspec.Struct):
-    """`train --json`."""
+    """`train --json`; `stage_layers` are those of each pipeline stage, the first first."""
 
     schema: Literal["roofline.train/1"]
     model: SizeRecord
@@ -227,6 +228,7 @@ class TrainRecord(msgspec.Struct):
     tokens: int
     sequence: int
     plan: PlanRecord
+    stage_layers: list[int]
     recipe: RecipeRecord
     time: StepTimes
     tokens_per_second: float

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Literal, NamedTuple, cast
 
 from roofline.errors import BadValue
+from roofline.training.fitting import Remedy, remedy
 from roofline.training.flows import Flow
 from roofline.training.plan import Cluster
 from roofline.training.recipe import Recompute
@@ -140,6 +141,11 @@ class Answer:
         return (*_too_fast(self), *(each for each in self.utilisation.warnings if each not in known))
 
     @cached_property
+    def remedy(self) -> Remedy | None:
+        """What would make a plan fit that does not; None where it does, or where nothing is enough."""
+        return remedy(self.setting, self.gpus) if self.step.footprint.fits == 0 else None
+
+    @cached_property
     def knobs(self) -> tuple[Knob, ...]:
         """What a tenth more of each supply, and each choice, would save, most first."""
         now = float(cast(float, self.step.seconds)) / self.tokens
@@ -259,6 +265,8 @@ def _of_plan(answer: Answer) -> Iterator[str]:
     if answer.traffic:
         yield "Bytes are those of rings; a switch that reduces in the network, or compression, can send less"
     if plan.pp != 1:
-        yield "The slowest stage sets the pipeline's pace: its layers and the busier end of the model"
+        stages = plan.stages(answer.setting.model.layers)
+        uneven = "; the ends of the model stand on stages with fewer layers" if stages.short else ""
+        yield f"{stages.words}, taken as alike{uneven}: the slowest stage sets the pipeline's pace"
     if plan.zero in (2, 3) and plan.accumulate != 1:
         yield "ZeRO-2 and 3 reduce gradients every micro-batch; ZeRO-3 gathers weights twice every micro-batch"

@@ -69,7 +69,7 @@ def _gathered(found: list[Row], ep: Num, kept: DType) -> list[Row]:
 
 def _ends(grouped: list[Work]) -> Num:
     """Elements of the routed rows into the first grouped GEMM of the forward pass and out of the second."""
-    first, last = grouped[0].dims, grouped[1].dims
+    first, last = grouped[0].dims, grouped[-1].dims
     return first["tokens"] * first["top_k"] * (first["k"] + last["n"])
 
 

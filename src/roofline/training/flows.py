@@ -21,6 +21,7 @@ from roofline.parts.base import Part, Pass, Weight
 from roofline.shard import Shard
 from roofline.training.plan import FAR, NEAR, Cluster, Plan
 from roofline.training.recipe import Recipe
+from roofline.training.stages import Stages
 from roofline.training.step import adapted
 from roofline.workload import Precision, Workload
 
@@ -68,18 +69,13 @@ class Held:
     after: int
     experts: Num = 0
 
-    def dense(self, pp: Num) -> Num:
+    def dense(self, stages: Stages) -> Num:
         """Those of the fullest pipeline stage that every data-parallel rank holds."""
-        ends = where(pp > 1, max(self.before, self.after), self.before + self.after)
-        return exact_div(self.layers - self.experts, pp) + ends
+        return stages.fullest(self.layers - self.experts, self.before, self.after)
 
-    def routed(self, pp: Num, ep: Num) -> Num:
-        """Those of its experts that one expert-parallel rank holds."""
-        return exact_div(self.experts, pp * ep)
-
-    def of_stage(self, pp: Num, ep: Num = 1) -> Num:
-        """All of the fullest pipeline stage on one rank."""
-        return self.dense(pp) + self.routed(pp, ep)
+    def routed(self, stages: Stages, ep: Num) -> Num:
+        """Those of the largest stage's experts that one expert-parallel rank holds."""
+        return exact_div(stages.largest(self.experts), ep)
 
 
 def held(model: Model, shard: Shard, recipe: Recipe | None = None) -> Held:
@@ -113,10 +109,11 @@ def _experts(model: Model, shard: Shard) -> set[str]:
 def flows(model: Model, plan: Plan, cluster: Cluster, recipe: Recipe, length: int) -> list[Flow]:
     """Everything that one rank of the fullest stage sends in a step, beside tensor parallelism."""
     trained, stored = held(model, plan.shard, recipe), held(model, plan.shard)
+    stages = plan.stages(model.layers)
     found: list[Flow] = []
-    sets = [("", trained.dense(plan.pp), stored.dense(plan.pp))]
+    sets = [("", trained.dense(stages), stored.dense(stages))]
     if not (stored.experts.__class__ is int and stored.experts == 0):
-        sets.append((" of experts", trained.routed(plan.pp, plan.ep), stored.routed(plan.pp, plan.ep)))
+        sets.append((" of experts", trained.routed(stages, plan.ep), stored.routed(stages, plan.ep)))
     for name, updated, whole in sets:
         found += _data(plan, cluster, recipe, name, updated, whole)
     found += _pipeline(model, plan, cluster, recipe, length)
@@ -185,7 +182,8 @@ def _dispatch(model: Model, plan: Plan, cluster: Cluster, recipe: Recipe, length
                 back = last["tokens"] * last["top_k"] * last["n"]
                 size = size + len(block.layers) * (there + back)
     split = plan.tp if plan.sequence_parallel else 1
-    moved = exact_div(dtype(recipe.precision.activations).of(size), plan.pp * plan.cp * split)
+    own = plan.stages(model.layers).largest(dtype(recipe.precision.activations).of(size))
+    moved = exact_div(own, plan.cp * split)
     work = collectives.all_to_all(moved, plan.ep)
     times = plan.accumulate * (2 + recipe.recompute.layers)
     inside = cluster.inside(plan.tp * plan.ep)
@@ -237,7 +235,8 @@ def _context(model: Model, plan: Plan, cluster: Cluster, recipe: Recipe, length:
 
     Source: Liu et al. 2023 (Ring Attention). All-gather of K and V sends as much.
     """
-    whole = exact_div(model.cache_bytes(length, recipe.precision, plan.shard) * plan.micro_batch, plan.pp)
+    cached = model.cache_bytes(length, recipe.precision, plan.shard) * plan.micro_batch
+    whole = plan.stages(model.layers).largest(cached)
     times = plan.accumulate * (3 + recipe.recompute.layers + recipe.recompute.core)
     inside = cluster.inside(plan.tp * plan.cp)
     return [_flow(cluster, "cp", "K and V, and their gradients", _gather(whole, plan.cp), inside, times)]

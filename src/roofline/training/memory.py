@@ -99,13 +99,14 @@ def _static(model: Model, plan: Plan, recipe: Recipe) -> tuple[Num, Num, Num]:
     Source: Rajbhandari et al. 2020 (ZeRO), section 5: 2 + 2 + 12 bytes a parameter in mixed precision with Adam.
     """
     stored, trained = held(model, plan.shard), held(model, plan.shard, recipe)
+    stages = plan.stages(model.layers)
     bits, stage = dtype(recipe.precision.weights).bits, plan.zero
 
     def spread(of: Held, split: Cond, each: Num) -> Num:
         """Bytes of dense parameters over the group, and of experts over what of it holds the same ones."""
-        dense = exact_div(of.dense(plan.pp) * each, where(split, plan.group, 1))
+        dense = exact_div(of.dense(stages) * each, where(split, plan.group, 1))
         copies = maximum(exact_div(plan.group, plan.ep), 1)
-        return dense + exact_div(of.routed(plan.pp, plan.ep) * each, where(split, copies, 1))
+        return dense + exact_div(of.routed(stages, plan.ep) * each, where(split, copies, 1))
 
     weights = exact_div(spread(stored, stage > 2, bits), 8)
     gradients = exact_div(spread(trained, stage > 1, dtype(recipe.gradients).bits), 8)
@@ -131,7 +132,8 @@ def _activations(model: Model, plan: Plan, recipe: Recipe, length: int, dropout:
     layers, largest = _saved(model, plan, recipe, length, dropout)
     again = recipe.recompute.layers
     inputs = model.layers * _stream(model, plan, recipe, length)
-    return exact_div(layers * (1 - again) + inputs * again, plan.pp), 0 if _zero(again) else largest
+    kept = plan.stages(model.layers).largest(layers * (1 - again) + inputs * again)
+    return kept, 0 if _zero(again) else largest
 
 
 def _zero(n: Num) -> bool:

@@ -13,6 +13,7 @@ from roofline.model import Model
 from roofline.num import Num, where
 from roofline.parts.base import Pass
 from roofline.shard import Shard
+from roofline.training.stages import Stages, too_many
 from roofline.workload import Precision, Workload
 
 NEAR, FAR = "scale-up", "network"
@@ -60,6 +61,10 @@ class Plan:
     def group(self) -> Num:
         """Ranks that share one copy under ZeRO: all replicas, or an HSDP group."""
         return where(self.shard_group > 0, self.shard_group, self.replicas)
+
+    def stages(self, layers: int) -> Stages:
+        """So many layers over the pipeline's stages."""
+        return Stages(layers, self.pp)
 
     @property
     def shard(self) -> Shard:
@@ -170,12 +175,12 @@ def _ranks(plan: Plan, gpus: int) -> Iterator[Exception]:
 
 
 def _stages(model: Model, plan: Plan) -> Iterator[Exception]:
-    """Stages that do not divide the layers, and chunks that do not divide the micro-batches."""
+    """Stages without layers, and chunks that do not divide the micro-batches."""
     pp, chunks, times = (cast(int, each) for each in (plan.pp, plan.chunks, plan.accumulate))
-    if pp * chunks > 1 and (model.layers == 0 or model.layers % (pp * chunks)):
+    if too_many(model.layers, pp, chunks):
         stages = f"{pp} pipeline stages" + (f" of {chunks} chunks" if chunks != 1 else "")
-        possible = _divisors(model.layers) or "1"
-        yield ShardError(f"{stages} do not divide the {model.layers} layers. Possible: {possible} in all.")
+        possible = f"up to {model.layers} in all" if model.layers else "1, as a size alone has no layers"
+        yield ShardError(f"{stages} are more than the {model.layers} layers. Possible: {possible}.")
     if chunks != 1 and times % pp:
         yield ShardError(
             f"Interleaved chunks need micro-batches that {pp} stages divide, not {times} (Narayanan et al. 2021)."

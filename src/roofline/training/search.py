@@ -13,6 +13,7 @@ from roofline.shard import MOST_RANKS, Shard
 from roofline.training.conventions import check_causal
 from roofline.training.plan import NEAR, STAGES, Plan, check_axes, experts_of, no_stage
 from roofline.training.recipe import Recompute
+from roofline.training.stages import too_many
 from roofline.training.train import Setting, Step, step
 from roofline.units import gib, percent, si
 
@@ -45,7 +46,7 @@ class Pins:
     def of(self, axis: str, values: Iterable[int]) -> list[int]:
         """Those of an axis' values that stay."""
         only = getattr(self, axis)
-        return [each for each in values if only is None or each == only]
+        return list(values) if only is None else [each for each in values if each == only]
 
     @property
     def words(self) -> str:
@@ -121,7 +122,7 @@ def search(setting: Setting, gpus: int, global_batch: int, *, pins: Pins | None 
     recomputed = RECOMPUTE if pins.recompute is None else (pins.recompute,)
     total = sum(grid.size for grid in grids) * len(recomputed)
     if not total:
-        reasons = "; ".join(refused) or f"no tp divides {gpus:,} GPUs"
+        reasons = _together(refused) or f"no tp divides {gpus:,} GPUs"
         raise ShardError(f"No plan of {gpus:,} GPUs{pins.words} divides the model and its batch: {reasons}.")
     if total > MOST_PLANS:
         raise BadValue(f"{total:,} plans are too many to look at. Possible: {MOST_PLANS:,}; fix some of them.")
@@ -140,14 +141,23 @@ def _grids(setting: Setting, gpus: int, sequences: int, pins: Pins, refused: Cou
         try:
             check_axes(setting.model, Shard(tp))
         except ShardError:
-            refused[f"tp {tp} does not divide heads, widths or vocabulary"] += 1
+            refused[f"tp {tp}: heads, widths or vocabulary do not divide"] += 1
             continue
         rows = list(_plans(setting, gpus // tp, sequences, pins))
         if rows:
             columns = np.array(rows, float).T
             yield _Grid(tp, dict(zip(_FIELDS, columns, strict=True)))
         else:
-            refused[f"tp {tp} leaves no pp, dp and micro-batch that divide layers and batch"] += 1
+            refused[f"tp {tp}: no pp, dp and micro-batch are left that divide GPUs and batch"] += 1
+
+
+def _together(refused: Iterable[str]) -> str:
+    """Reasons against tensor ranks, each once with all the ranks that it is against."""
+    ranks: dict[str, list[str]] = {}
+    for each in refused:
+        name, _, reason = each.partition(": ")
+        ranks.setdefault(reason, []).append(name.removeprefix("tp "))
+    return "; ".join(f"tp {', '.join(names)}: {reason}" for reason, names in ranks.items())
 
 
 def _plans(setting: Setting, ranks: int, sequences: int, pins: Pins) -> Iterator[tuple[int, ...]]:
@@ -161,15 +171,15 @@ def _plans(setting: Setting, ranks: int, sequences: int, pins: Pins) -> Iterator
         for micro in pins.of("micro_batch", _divisors(sequences // dp)):
             for times in pins.of("accumulate", (sequences // dp // micro,)):
                 for chunks in _chunks(pp, times, pins):
-                    if layers % (pp * chunks) == 0:
+                    if not too_many(layers, pp, chunks):
                         for ep, zero in product(spreads, stages):
                             yield dp, pp, cp, ep, zero, micro, times, chunks
 
 
 def _splits(setting: Setting, ranks: int, pins: Pins) -> Iterator[tuple[int, int, int]]:
-    """(dp, pp, cp) of `ranks` that divide layers and sequences."""
+    """(dp, pp, cp) of `ranks` with no more stages than layers, that divide sequences."""
     layers, group = setting.model.layers, setting.plan.shard_group
-    for pp in (each for each in pins.of("pp", _divisors(ranks)) if layers % each == 0):
+    for pp in (each for each in pins.of("pp", _divisors(ranks)) if not too_many(layers, each, 1)):
         for cp in pins.of("cp", _divisors(ranks // pp)):
             split = cp == 1 or setting.length % (2 * cp) == 0
             for dp in pins.of("dp", (ranks // pp // cp,)):

@@ -114,8 +114,15 @@ class Step:
         for row in self.rows:
             seconds = row.calls * _seconds(row.work, self.setting.cluster, efficiency)
             spent[row.where, row.stage] = spent.get((row.where, row.stage), 0) + seconds
-        pp = self.setting.plan.pp
-        return Times(*(_of_stage({at: spent.get((at, stage), 0) for at in _PLACES}, pp) for stage in _STAGES))
+        stages = self.setting.plan.stages(self.setting.model.layers)
+        layers, before, after = (sum(spent.get((at, each), 0) for each in _STAGES) for at in (LAYERS, BEFORE, AFTER))
+        share = stages.slowest(layers, before, after)
+
+        def of(stage: str) -> Num:
+            ends = share.before * spent.get((BEFORE, stage), 0) + share.after * spent.get((AFTER, stage), 0)
+            return stages.part(spent.get((LAYERS, stage), 0), share.layers) + ends
+
+        return Times(*(of(stage) for stage in _STAGES))
 
     def bubble(self, times: Times) -> Num:
         """Seconds that a stage waits in a step while the pipeline fills and empties [s].
@@ -154,12 +161,12 @@ class Step:
 
     @cached_property
     def calls(self) -> tuple[Call, ...]:
-        """Every kernel of the step on a rank that has both ends of the model, or neither but its layers' share."""
-        plan = self.setting.plan
+        """Every kernel of the step on a rank that has the largest stage's layers, and both ends of the model."""
+        plan, stages = self.setting.plan, self.setting.plan.stages(self.setting.model.layers)
         found: list[Call] = []
         for row in (*self.rows, self.update):
             times = 1 if row is self.update else plan.accumulate
-            share = exact_div(row.calls, plan.pp) if row.where == LAYERS else row.calls
+            share = stages.largest(row.calls) if row.where == LAYERS else row.calls
             found.append(Call(row.name, row.part, row.stage, row.work, times * share))
         return tuple(found)
 
@@ -256,15 +263,6 @@ class Step:
         return self.exposed_seconds / base
 
 
-_PLACES = (BEFORE, LAYERS, AFTER)
-
-
-def _of_stage(spent: dict[str, Num], pp: Num) -> Num:
-    """Seconds on the slowest stage: its layers, and the busier end of the model, or both where there is one."""
-    ends = where(pp > 1, maximum(spent[BEFORE], spent[AFTER]), spent[BEFORE] + spent[AFTER])
-    return spent[LAYERS] / pp + ends
-
-
 def _seconds(work: Work, cluster: Cluster, efficiency: tuple[float, float] | None) -> Num:
     """The bound of one call; a collective on a link without a known bandwidth takes none."""
     cost = work.cost
@@ -284,9 +282,10 @@ def step(setting: Setting) -> Step:
         found = _spread(found, plan.tp)
     found = over_ranks(found, plan, recipe.precision.activations)
     trained = wires.held(model, plan.shard, recipe)
-    mine = exact_div(trained.dense(plan.pp), where(plan.zero > 0, plan.group, 1))
+    stages = plan.stages(model.layers)
+    mine = exact_div(trained.dense(stages), where(plan.zero > 0, plan.group, 1))
     copies = maximum(exact_div(plan.group, plan.ep), 1)
-    mine = mine + exact_div(trained.routed(plan.pp, plan.ep), where(plan.zero > 0, copies, 1))
+    mine = mine + exact_div(trained.routed(stages, plan.ep), where(plan.zero > 0, copies, 1))
     return Step(
         setting,
         tuple(found),
