@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from roofline.diagnosis.result import Cause, Gap
 from roofline.trace import timeline
 from roofline.trace.classify import readable
-from roofline.trace.events import NONE, Ranges, Trace
+from roofline.trace.events import NONE, Ranges, Trace, listed
 from roofline.trace.link import Links
 
 if TYPE_CHECKING:
@@ -111,9 +111,11 @@ def _host(trace: Trace, start: int, end: int) -> str:
     best = ("", 0, 0)
     for ranges in (trace.calls, trace.ops, trace.marks):
         upto = int(np.searchsorted(ranges.start, end))
-        inside = np.minimum(ranges.end[:upto], end) - np.maximum(ranges.start[:upto], start)
-        for at in np.flatnonzero(inside > max(best[1], (end - start) // 4))[-50:].tolist():
-            cover, length = int(inside[at]), int(ranges.duration[at])
+        meet = np.flatnonzero(ranges.duration[:upto] > start - ranges.start[:upto])
+        inside = np.minimum(ranges.start[meet] + ranges.duration[meet], end) - np.maximum(ranges.start[meet], start)
+        most = inside > max(best[1], (end - start) // 4)
+        for at, cover in zip(listed(meet[most])[-50:], listed(inside[most])[-50:], strict=True):
+            length = int(ranges.duration[at])
             if cover > best[1] or (cover == best[1] and length < best[2]):
                 best = (trace.names[int(ranges.name[at])], cover, length)
     return best[0]
@@ -129,4 +131,4 @@ def _named(trace: Trace, ranges: Ranges, pattern: re.Pattern[str]) -> Spans:
 
     fitting = np.array([bool(pattern.search(name)) for name in trace.names], bool)
     mine = fitting[ranges.name] if len(ranges) else np.zeros(0, bool)
-    return timeline.union(ranges.start[mine], ranges.end[mine])
+    return timeline.union(ranges.start[mine], ranges.start[mine] + ranges.duration[mine])

@@ -104,15 +104,14 @@ def parents(starts: Ints, ends: Ints) -> Ints:
     """
     import numpy as np
 
-    found = np.arange(-1, len(starts) - 1)
+    found = np.arange(-1, len(starts) - 1, dtype=np.int32 if len(starts) < 1 << 31 else np.int64)
     # Each points to the nearest earlier one that may enclose it; one that ends too soon passes on its own
     # pointer, and as all do so at once, the number of rounds grows with the logarithm of the length.
-    open_ = np.flatnonzero(found >= 0)
+    open_ = np.flatnonzero(ends[:-1] < ends[1:]) + 1
     while len(open_):
-        short = ends[found[open_]] < ends[open_]
-        open_ = open_[short]
         found[open_] = found[found[open_]]
         open_ = open_[found[open_] >= 0]
+        open_ = open_[ends[found[open_]] < ends[open_]]
     return found
 
 

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     Ints = NDArray[np.signedinteger[Any]]
 
 _KINDS = {"kernel": KERNEL, "copy": COPY, "set": SET}
-_SHORT = ("name", "detail", "kind")  # columns of 32 bits; the others have 64
-_HOST = ("name", "lane", "number", "detail")
+_SHORT = ("name", "detail", "kind", "thread")  # columns of 32 bits; the others have 64
+_HOST = ("name", "thread", "number", "detail")
 _DEVICE = ("name", "kind", "device", "lane", "number", "external", "moved", "detail")
 
 
@@ -120,7 +120,7 @@ class Merged:
         }
         table = self.tables.setdefault(role, Table())
         if role not in DEVICE:
-            table.add(**known, lane=lanes[columns.lane])
+            table.add(**known, thread=lanes[columns.lane])
             return
         rest = {name: getattr(columns, name) for name in ("external", "device", "moved")}
         table.add(**known, **rest, lane=columns.lane, kind=np.full(count, _KINDS[role], np.int32))
