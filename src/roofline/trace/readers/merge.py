@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 _KINDS = {"kernel": KERNEL, "copy": COPY, "set": SET}
 _SHORT = ("name", "detail", "kind", "thread")  # columns of 32 bits; the others have 64
+_COMPARED = ("number", "external", "device", "lane")
 _HOST = ("name", "thread", "number", "detail")
 _DEVICE = ("name", "kind", "device", "lane", "number", "external", "moved", "detail")
 
@@ -62,7 +63,18 @@ class Table:
             order = np.lexsort((-duration, start))
             starts, durations = start[order], duration[order]
         del start, duration
-        return [starts, durations, *(self.take(name)[order] for name in names)]
+        return [starts, durations, *(_short(name, self.take(name)[order]) for name in names)]
+
+
+def _short(name: str, column: Ints) -> Ints:
+    """A column of numbers that are only compared, in 32 bits where these hold them."""
+    import numpy as np
+
+    if name not in _COMPARED or not len(column):
+        return column
+    bounds = np.iinfo(np.int32)
+    fits = bounds.min <= int(column.min()) and int(column.max()) <= bounds.max
+    return column.astype(np.int32) if fits else column
 
 
 class Merged:
