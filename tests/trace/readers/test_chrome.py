@@ -536,6 +536,20 @@ def test_an_executor_gives_the_same_trace(size, packed, tmp_path, monkeypatch):
     assert told[-1] == (path.stat().st_size,) * 2
 
 
+def test_what_starts_at_once_has_one_order_wherever_the_text_is_cut(tmp_path, monkeypatch):
+    """Kernels, then copies, then memsets; ids beyond 32 bits stay whole."""
+    kinds = ("gpu_memset", "gpu_memcpy", "kernel")
+    events = [{**kernel(f"k{n}", n // 9, 3, n + (1 << 40), stream=7), "cat": kinds[n % 3]} for n in range(90)]
+    path = write(tmp_path, trace(*events))
+    whole = open_trace(path)
+    small_pieces(monkeypatch, 300)
+    cut = open_trace(path)
+
+    assert rows(whole) == rows(cut)
+    assert whole.gpu.kind.tolist() == cut.gpu.kind.tolist() == [0, 0, 0, 1, 1, 1, 2, 2, 2] * 10
+    assert min(whole.gpu.correlation.tolist()) == 1 << 40
+
+
 def test_the_limit_holds_for_ranges_of_a_file(tmp_path, monkeypatch):
     small_pieces(monkeypatch, 512)
     with ThreadPoolExecutor(1) as pool, pytest.raises(BadValue, match="--limit"):
