@@ -79,7 +79,7 @@ class Away(ThreadPoolExecutor):
         def fail(*args):
             raise FileNotFoundError
 
-        return super().submit(fail if function is decode.decode_range else function, *args)
+        return super().submit(fail if args[0] is decode.decode_range else function, *args)
 
 
 def test_what_workers_cannot_read_is_read_here(tmp_path, monkeypatch):

@@ -72,6 +72,25 @@ def joined(parts: list[Columns]) -> Columns:
     return Columns(**found)
 
 
+def narrow(column: Ints) -> Ints:
+    """A column in 32 bits where these hold it."""
+    import numpy as np
+
+    if column.dtype != np.int64 or not len(column):
+        return column
+    bounds = np.iinfo(np.int32)
+    fits = bounds.min <= int(column.min()) and int(column.max()) <= bounds.max
+    return column.astype(np.int32) if fits else column
+
+
+def narrowed(columns: Columns) -> Columns:
+    """The same with narrow columns: about half as much for a worker to send."""
+    for each in fields(Columns):
+        column = getattr(columns, each.name)
+        setattr(columns, each.name, None if column is None else narrow(column))
+    return columns
+
+
 class _Numbers(dict[Any, int]):
     """Numbers for what is named, in the order in which it comes."""
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from roofline.files import printable
 from roofline.trace.events import COPY, KERNEL, NONE, SET, Activities, Ranges
-from roofline.trace.readers.columns import Batch, Columns
+from roofline.trace.readers.columns import Batch, Columns, narrow
 from roofline.trace.readers.twice import beginning, twice
 from roofline.trace.readers.words import DEVICE
 
@@ -67,14 +67,8 @@ class Table:
 
 
 def _short(name: str, column: Ints) -> Ints:
-    """A column of numbers that are only compared, in 32 bits where these hold them."""
-    import numpy as np
-
-    if name not in _COMPARED or not len(column):
-        return column
-    bounds = np.iinfo(np.int32)
-    fits = bounds.min <= int(column.min()) and int(column.max()) <= bounds.max
-    return column.astype(np.int32) if fits else column
+    """A column; of numbers that are only compared, a narrow one."""
+    return narrow(column) if name in _COMPARED else column
 
 
 class Merged:
