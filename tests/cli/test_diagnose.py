@@ -179,9 +179,9 @@ def test_helpers_are_used_in_process_too(roofline, large, monkeypatch):
     """A large file is shared with other processes; none is left afterwards."""
     from multiprocessing import active_children
 
-    from roofline.trace.readers import chrome
+    from roofline.trace.readers import spread
 
-    monkeypatch.setattr(chrome, "_ALONE", 0)
+    monkeypatch.setattr(spread, "_ALONE", 0)
     answer = roofline("diagnose", large, "--processes", "2", "--json")
 
     assert answer.json["events"]["read"] == 130_000
