@@ -173,6 +173,18 @@ def test_a_key_that_stands_twice_in_an_event(where, indent, tmp_path):
     assert found.warnings == (f"the key {key!r} stands twice in an event: the last was taken",)
 
 
+def test_what_is_left_out_may_be_of_any_type(tmp_path):
+    """Times as text are read beside an event that nothing is used of, and so nothing is asked of."""
+    odd = [
+        {"ph": "s", "cat": "ac2g", "args": "x", "pid": 1, "tid": 1},
+        {"ph": "X", "cat": "python_function", "args": 5},
+    ]
+    found = open_trace(write(tmp_path, trace(*odd, {**kernel("k", 0, 1, 1), "ts": "7"})))
+
+    assert found.gpu.start.tolist() == [7000]
+    assert found.counts.read == 3
+
+
 def test_text_that_looks_like_a_key_is_none(tmp_path):
     found = open_trace(write(tmp_path, trace(kernel('k":"ts":', 5, 2, 1), op("o", 1, 2, 3))))
 

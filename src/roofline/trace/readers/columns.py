@@ -14,7 +14,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from roofline.trace.readers import times
-from roofline.trace.readers.records import CATEGORY, NONE, NOTHING, TEXT_EVENTS, Args, Row, TextEvent
+from roofline.trace.readers.records import CATEGORY, NONE, NOTHING, TIMES, Args, Row, TextEvent
 from roofline.trace.readers.words import DETAILS, DEVICE, FRAMES, MARK, MODULE, ROLES, reason
 
 if TYPE_CHECKING:
@@ -163,9 +163,9 @@ class Fill:
         return starts, durations
 
     def _as_text(self, event: Row) -> Row:
-        """The same event with its times as text."""
+        """The times of an event as text."""
         if self._texts is None:
-            pairs = zip(self._events, TEXT_EVENTS.decode(self._text), strict=True)
+            pairs = zip(self._events, TIMES.decode(self._text), strict=True)
             self._texts = {id(each): text for each, text in pairs if text is not None}
         return self._texts[id(event)]
 
