@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import signal
+import sys
 import threading
 from collections.abc import Callable, Generator
 from concurrent.futures import Executor
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from roofline.diagnosis.result import Diagnosis
     from roofline.model import Model
 
+_TURN = 0.0005  # [s] for which a thread may run while another one waits
 _LARGE = 24 * MIB  # [byte] of a file, packed a tenth of it, from which on other processes are worth their start
 
 
@@ -268,9 +270,12 @@ def _pool(helpers: int) -> Generator[Executor]:
     from multiprocessing import get_context
 
     pool = ProcessPoolExecutor(helpers, mp_context=get_context("spawn"), initializer=_follow)
+    patience = sys.getswitchinterval()
+    sys.setswitchinterval(_TURN)  # the thread that takes what helpers send must not wait for this one
     try:
         yield pool
     finally:
+        sys.setswitchinterval(patience)
         pool.shutdown(cancel_futures=True)
 
 

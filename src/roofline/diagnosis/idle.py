@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from roofline.diagnosis.result import Cause, Gap
 from roofline.trace import events, timeline
 from roofline.trace.classify import readable
-from roofline.trace.events import NONE, Ranges, Trace
+from roofline.trace.events import NONE, Ranges, Trace, listed
 from roofline.trace.link import Links
 
 if TYPE_CHECKING:
@@ -47,6 +47,7 @@ _HOST_SETS = {
 }
 _SYNC = re.compile(r"Synchronize|^(cuda|hip|cu)Memcpy|^(cuda|hip)(Free|Event(Query|Sync)|StreamQuery)|_local_scalar")
 _SHOWN = 5
+_AT_ONCE = 1 << 18
 
 
 def idle(trace: Trace, links: Links, rows: Ints, busy: Spans, window: tuple[int, int]) -> tuple[list[Cause], list[Gap]]:
@@ -91,14 +92,13 @@ def _longest(trace: Trace, parts: dict[str, Ints], gaps: Spans, following: Ints,
 
     starts, ends = gaps
     names = list(parts)
-    table = np.stack(list(parts.values()))
     found: list[Gap] = []
     for at in np.argsort(starts - ends, kind="stable")[:_SHOWN].tolist():
         found.append(
             Gap(
                 at=int(starts[at]) - window_start,
                 length=int(ends[at] - starts[at]),
-                cause=names[int(table[:, at].argmax())],
+                cause=max(names, key=lambda name, at=at: int(parts[name][at])),
                 host=_host(trace, int(starts[at]), int(ends[at])),
                 next=readable(trace.names[int(trace.gpu.name[following[at]])]),
             )
@@ -113,12 +113,25 @@ def _host(trace: Trace, start: int, end: int) -> str:
     best = ("", 0, 0)
     for ranges in (trace.calls, trace.ops, trace.marks):
         upto = int(np.searchsorted(ranges.start, end))
-        inside = np.minimum(ranges.end[:upto], end) - np.maximum(ranges.start[:upto], start)
-        for at in np.flatnonzero(inside > max(best[1], (end - start) // 4))[-50:].tolist():
-            cover, length = int(inside[at]), int(ranges.duration[at])
+        meet = _running(ranges, upto, start)
+        inside = np.minimum(ranges.start[meet] + ranges.duration[meet], end) - np.maximum(ranges.start[meet], start)
+        most = inside > max(best[1], (end - start) // 4)
+        for at, cover in zip(listed(meet[most])[-50:], listed(inside[most])[-50:], strict=True):
+            length = int(ranges.duration[at])
             if cover > best[1] or (cover == best[1] and length < best[2]):
                 best = (trace.names[int(ranges.name[at])], cover, length)
     return best[0]
+
+
+def _running(ranges: Ranges, upto: int, time: int) -> Ints:
+    """Which of the first ranges have not ended at a time; some at once, as there are millions."""
+    import numpy as np
+
+    parts = [
+        first + np.flatnonzero(ranges.duration[first:last] > time - ranges.start[first:last])
+        for first, last in ((at, min(at + _AT_ONCE, upto)) for at in range(0, upto, _AT_ONCE))
+    ]
+    return np.concatenate(parts) if parts else np.zeros(0, np.int64)
 
 
 def _spans(trace: Trace, pattern: re.Pattern[str]) -> Spans:
@@ -131,4 +144,4 @@ def _named(trace: Trace, ranges: Ranges, pattern: re.Pattern[str]) -> Spans:
 
     fitting = np.array([bool(pattern.search(name)) for name in trace.names], bool)
     mine = fitting[ranges.name] if len(ranges) else np.zeros(0, bool)
-    return timeline.union(ranges.start[mine], ranges.end[mine])
+    return timeline.union(ranges.start[mine], ranges.start[mine] + ranges.duration[mine])

@@ -230,7 +230,7 @@ def _remedy(answer: Answer) -> str:
     found = answer.remedy
     if found is None:
         return (
-            "Nor does it with ZeRO-3, full recomputation, more pipeline ranks, tensor ranks on one known scale-up link, "
+            "Nor does it with ZeRO-3, full recomputation, more pipeline ranks, tensor ranks on one known scale-up link "
             f"or up to {MOST_TIMES * answer.gpus:,} GPUs."
         )
     return f"It fits with {found.options}: {gib(found.total_bytes)}."

@@ -40,12 +40,13 @@ def link(trace: Trace) -> Links:
 
     gpu, calls, ops = trace.gpu, trace.calls, trace.ops
     call = _calls(gpu, calls)
-    parent = np.full(len(ops), NONE, np.int64)
+    parent = np.full(len(ops), NONE, np.int32 if len(ops) < 1 << 31 else np.int64)
     by_call = np.full(len(calls), NONE, np.int64)
     for thread, mine in _threads(ops):
         start, end = ops.start[mine], ops.end[mine]
         up = timeline.parents(start, end)
-        parent[mine] = np.where(up < 0, NONE, mine[up])
+        inner = up >= 0
+        parent[mine[inner]] = mine[up[inner]]
         theirs = np.flatnonzero(calls.thread == thread)
         inner = timeline.innermost(start, end, up, calls.start[theirs])
         by_call[theirs] = np.where(inner < 0, NONE, mine[inner])

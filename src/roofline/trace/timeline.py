@@ -140,7 +140,7 @@ def parents(starts: Ints, ends: Ints) -> Ints:
 
     # Each points to the nearest earlier one that may enclose it; one that ends too soon passes on its own
     # pointer, and as all do so at once, the number of rounds grows with the logarithm of the length.
-    found = np.arange(-1, len(starts) - 1)
+    found = np.arange(-1, len(starts) - 1, dtype=np.int32 if len(starts) < 1 << 31 else np.int64)
     open_ = np.flatnonzero(ends[:-1] < ends[1:]) + 1
     upper = open_ - 1
     while len(open_):

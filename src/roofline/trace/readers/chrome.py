@@ -8,38 +8,29 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import Executor
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from roofline.errors import TraceError
-from roofline.files import printable
-from roofline.trace.events import COPY, KERNEL, NONE, SET, Activities, Card, Counts, Ranges, Rank, Trace
-from roofline.trace.readers.columns import Batch, Columns
+from roofline.trace.events import Card, Counts, Rank, Trace
 from roofline.trace.readers.decode import decode
+from roofline.trace.readers.merge import Merged
 from roofline.trace.readers.pieces import NoEvents, Pieces
 from roofline.trace.readers.source import Source
 from roofline.trace.readers.spread import RANGE, Piece, Range, ranges, spread
-from roofline.trace.readers.twice import LOOKED_AT, beginning, twice
-from roofline.trace.readers.words import DEVICE, detail_text
+from roofline.trace.readers.twice import LOOKED_AT
+from roofline.trace.readers.words import detail_text
 from roofline.units import MIB
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Ints = NDArray[np.signedinteger[Any]]
 
 _PIECE = 2 * MIB
 _RANGES = 8 * MIB  # [byte] of a file from which on it is read by ranges
 _MOST_TAIL = 64 * MIB
-_KINDS = {"kernel": KERNEL, "copy": COPY, "set": SET}
 
 
 def read(source: Source, executor: Executor | None = None, workers: int = 1) -> Trace:
     """The trace in an open file; raises TraceError where it holds none."""
-    merged = _Merged()
+    merged = Merged()
     pieces = Pieces(source.blocks, source.name, _PIECE if executor is None else RANGE)
     tail = b""
     try:
@@ -57,7 +48,7 @@ def read(source: Source, executor: Executor | None = None, workers: int = 1) -> 
     return _trace(source, merged, beside)
 
 
-def _from_stream(pieces: Pieces, merged: _Merged, executor: Executor | None, workers: int) -> bytes:
+def _from_stream(pieces: Pieces, merged: Merged, executor: Executor | None, workers: int) -> bytes:
     """Read all events; the text after them."""
     tail = b""
     for piece, batch in spread((Piece(*each) for each in pieces), executor, workers):
@@ -74,7 +65,7 @@ def _from_stream(pieces: Pieces, merged: _Merged, executor: Executor | None, wor
     return tail
 
 
-def _from_file(source: Source, pieces: Pieces, merged: _Merged, executor: Executor | None, workers: int) -> bytes:
+def _from_file(source: Source, pieces: Pieces, merged: Merged, executor: Executor | None, workers: int) -> bytes:
     """Read all events by ranges of the file; the text after them."""
     place = source.place
     assert place is not None  # the caller knows
@@ -93,61 +84,6 @@ def _from_file(source: Source, pieces: Pieces, merged: _Merged, executor: Execut
     return b""
 
 
-class _Merged:
-    """Batches put together: one numbering of names, details and lanes."""
-
-    def __init__(self) -> None:
-        self.clear()
-
-    def clear(self) -> None:
-        """Forget everything, as if no event had come."""
-        self.read = self.lost = 0
-        self.ended = False
-        self.wrapped = ""
-        self.names: dict[str | None, int] = {}
-        self.details: dict[bytes, int] = {}
-        self.lanes: dict[tuple[Any, Any], int] = {}
-        self.parts: dict[str, list[Columns]] = {}
-        self.left_out: Counter[str] = Counter()
-        self.notes: Counter[str] = Counter()
-
-    def look(self, text: bytes) -> None:
-        """Look at the text of the first events for what decoding them does not find."""
-        for key, count in twice(beginning(text)).most_common(3):
-            self.notes[f"the key {printable(key)[:40]!r} stands twice in an event: the last was taken"] += count
-
-    def add(self, batch: Batch) -> None:
-        """Add what one piece holds."""
-        import numpy as np
-
-        self.read += batch.read
-        self.lost += batch.lost
-        self.left_out.update(batch.left_out)
-        self.notes.update(batch.notes)
-        self.wrapped = self.wrapped or batch.wrapped
-        self.ended = batch.end is not None
-        names = _renumbered(self.names, batch.names)
-        details = _renumbered(self.details, batch.details)
-        lanes = _renumbered(self.lanes, batch.lanes)
-        for role, parts in batch.roles.items():
-            for columns in parts:
-                columns.name = names[columns.name]
-                if columns.detail is None:
-                    columns.detail = np.full(len(columns.name), NONE, np.int32)
-                else:
-                    columns.detail = np.where(columns.detail == NONE, NONE, details[columns.detail])
-                if role not in DEVICE:
-                    columns.lane = lanes[columns.lane]
-                self.parts.setdefault(role, []).append(columns)
-
-
-def _renumbered(known: dict[Any, int], news: list[Any]) -> NDArray[np.int32]:
-    """The number that each of `news` has among all; one more entry, so that there is always one."""
-    import numpy as np
-
-    return np.array([*(known.setdefault(each, len(known)) for each in news), 0], np.int32)
-
-
 def _not_a_trace(name: str, text: bytes) -> str:
     """What a file is that has no events, and what to do."""
     keys = set(re.findall(rb'"([\w$]{1,40})"\s*:', text[: MIB // 4]))
@@ -163,7 +99,7 @@ def _not_a_trace(name: str, text: bytes) -> str:
 _COMMA = re.compile(r",\s*([}\]])")
 
 
-def _beside(head: bytes, tail: bytes, merged: _Merged) -> dict[str, Any]:
+def _beside(head: bytes, tail: bytes, merged: Merged) -> dict[str, Any]:
     """The keys that stand beside the events."""
     if not merged.ended:
         merged.notes["cut"] += 1
@@ -182,7 +118,7 @@ def _beside(head: bytes, tail: bytes, merged: _Merged) -> dict[str, Any]:
     return found
 
 
-def _parsed(text: str, merged: _Merged) -> dict[str, Any] | None:
+def _parsed(text: str, merged: Merged) -> dict[str, Any] | None:
     repeated: set[str] = set()
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -206,7 +142,7 @@ def _parsed(text: str, merged: _Merged) -> dict[str, Any] | None:
     return cast(dict[str, Any], value) if isinstance(value, dict) else None
 
 
-def _trace(source: Source, merged: _Merged, beside: dict[str, Any]) -> Trace:
+def _trace(source: Source, merged: Merged, beside: dict[str, Any]) -> Trace:
     if merged.wrapped:
         raise TraceError(
             f"{source.name} has a device activity of more than a century, a negative duration written without its "
@@ -214,24 +150,22 @@ def _trace(source: Source, merged: _Merged, beside: dict[str, Any]) -> Trace:
         )
     if not merged.read:
         raise TraceError(f"{source.name} has no events. Was the profiler stopped before anything ran?")
-    used = {role: sum(len(each.start) for each in parts) for role, parts in merged.parts.items()}
-    gpu = _activities(merged)
     warnings = [*source.warnings, *_warnings(merged)]
     base = beside.get("baseTimeNanoseconds")
     return Trace(
         source=source.name,
         format="PyTorch profiler",
-        gpu=gpu,
-        ops=_ranges(merged, "op"),
-        calls=_ranges(merged, "call"),
-        marks=_ranges(merged, "mark"),
-        gpu_marks=_ranges(merged, "gpu_mark"),
+        gpu=merged.activities(),
+        ops=merged.ranges("op"),
+        calls=merged.ranges("call"),
+        marks=merged.ranges("mark"),
+        gpu_marks=merged.ranges("gpu_mark"),
         names=tuple(each or "" for each in merged.names),
         details=tuple(detail_text(each) for each in merged.details),
         threads=tuple(merged.lanes),
         cards=_cards(beside),
         rank=_rank(beside),
-        counts=Counts(merged.read, used, dict(merged.left_out), merged.lost),
+        counts=Counts(merged.read, dict(merged.used), dict(merged.left_out), merged.lost),
         bytes=source.read,
         base=base if isinstance(base, int) else 0,
         versions=_versions(beside),
@@ -239,7 +173,7 @@ def _trace(source: Source, merged: _Merged, beside: dict[str, Any]) -> Trace:
     )
 
 
-def _warnings(merged: _Merged) -> Iterator[str]:
+def _warnings(merged: Merged) -> Iterator[str]:
     notes = dict(merged.notes)
     if notes.pop("cut", 0):
         yield "the file is cut: it ends before its events do. All whole events before the cut were read"
@@ -247,62 +181,6 @@ def _warnings(merged: _Merged) -> Iterator[str]:
         yield f"{what} ({count:,} times)" if count > 1 else what
     if merged.lost:
         yield f"{merged.lost:,} of {merged.read + merged.lost:,} events could not be read and are lost"
-
-
-def _column(parts: list[Columns], name: str, kind: type = int) -> Any:
-    """One column of all parts, which is taken out of them."""
-    import numpy as np
-
-    column = np.concatenate([getattr(each, name) for each in parts])
-    for each in parts:
-        setattr(each, name, None)
-    return column
-
-
-def _activities(merged: _Merged) -> Activities:
-    import numpy as np
-
-    parts: list[Columns] = []
-    kinds: list[Any] = []
-    for role, kind in _KINDS.items():
-        for each in merged.parts.get(role, ()):
-            parts.append(each)
-            kinds.append(np.full(len(each.start), kind, np.int8))
-    if not parts:
-        nothing = np.zeros(0, np.int64)
-        return Activities(*[nothing] * 10)
-    start, duration = _column(parts, "start"), _column(parts, "duration")
-    order = _order(start, duration)
-    rest = ("device", "lane", "number", "external", "moved", "detail")
-    name, kind = _column(parts, "name"), np.concatenate(kinds)
-    return Activities(
-        start[order], duration[order], name[order], kind[order], *(_column(parts, each)[order] for each in rest)
-    )
-
-
-def _order(start: Ints, duration: Ints) -> Ints:
-    """By start, and the longest first where that is equal."""
-    import numpy as np
-
-    order = np.argsort(start, kind="stable")  # fast, as a file is mostly in order
-    starts, durations = start[order], duration[order]
-    if ((starts[1:] == starts[:-1]) & (durations[1:] > durations[:-1])).any():
-        return np.lexsort((-duration, start))
-    return order
-
-
-def _ranges(merged: _Merged, role: str) -> Ranges:
-    import numpy as np
-
-    parts = merged.parts.pop(role, None)
-    if not parts:
-        nothing = np.zeros(0, np.int64)
-        return Ranges(*[nothing] * 6)
-    start, duration = _column(parts, "start"), _column(parts, "duration")
-    order = _order(start, duration)
-    rest = ("name", "lane", "number", "detail")
-    sequence = None if any(each.sequence is None for each in parts) else _column(parts, "sequence")[order]
-    return Ranges(start[order], duration[order], *(_column(parts, each)[order] for each in rest), sequence=sequence)
 
 
 def _cards(beside: dict[str, Any]) -> tuple[Card, ...]:

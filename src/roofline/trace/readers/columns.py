@@ -14,7 +14,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from roofline.trace.readers import times
-from roofline.trace.readers.records import CATEGORY, NONE, NOTHING, TEXT_EVENTS, Args, Row, TextEvent
+from roofline.trace.readers.records import CATEGORY, NONE, NOTHING, TIMES, Args, Row, TextEvent
 from roofline.trace.readers.words import DETAILS, DEVICE, FRAMES, MARK, MODULE, ROLES, reason
 
 if TYPE_CHECKING:
@@ -71,6 +71,25 @@ def joined(parts: list[Columns]) -> Columns:
             columns = [_nothing(len(part.start)) if part.detail is None else part.detail for part in parts]
         found[each.name] = None if columns[0] is None else np.concatenate(columns)
     return Columns(**found)
+
+
+def narrow(column: Ints) -> Ints:
+    """A column in 32 bits where these hold it."""
+    import numpy as np
+
+    if column.dtype != np.int64 or not len(column):
+        return column
+    bounds = np.iinfo(np.int32)
+    fits = bounds.min <= int(column.min()) and int(column.max()) <= bounds.max
+    return column.astype(np.int32) if fits else column
+
+
+def narrowed(columns: Columns) -> Columns:
+    """The same with narrow columns: about half as much for a worker to send."""
+    for each in fields(Columns):
+        column = getattr(columns, each.name)
+        setattr(columns, each.name, None if column is None else narrow(column))
+    return columns
 
 
 class _Numbers(dict[Any, int]):
@@ -145,9 +164,9 @@ class Fill:
         return starts, durations
 
     def _as_text(self, event: Row) -> Row:
-        """The same event with its times as text."""
+        """The times of an event as text."""
         if self._texts is None:
-            pairs = zip(self._events, TEXT_EVENTS.decode(self._text), strict=True)
+            pairs = zip(self._events, TIMES.decode(self._text), strict=True)
             self._texts = {id(each): text for each, text in pairs if text is not None}
         return self._texts[id(event)]
 

@@ -99,6 +99,13 @@ class TextEvent(Event, gc=False, eq=False):
     dur: Raw = NOTHING
 
 
+class Times(Struct, gc=False, eq=False):
+    """The times of any event, as they are written: whatever else is in it."""
+
+    ts: Raw = NOTHING
+    dur: Raw = NOTHING
+
+
 # A record of one category: an event, with the same names for what it has of it.
 Row = Any
 
@@ -135,7 +142,7 @@ CATEGORY: dict[type, str] = {kind: category for category, kind in _OF.items()}
 _ANY: Any = reduce(lambda kinds, kind: kinds | kind, _OF.values())
 _BY_CATEGORY: msgspec.json.Decoder[list[Any]] = msgspec.json.Decoder(list[_ANY])  # pyright: ignore[reportInvalidTypeForm]
 _EVENTS = msgspec.json.Decoder(list[Event | None])
-TEXT_EVENTS = msgspec.json.Decoder(list[TextEvent | None])
+TIMES = msgspec.json.Decoder(list[Times | None])
 TEXT_EVENT = msgspec.json.Decoder(TextEvent | None)
 ERRORS = (msgspec.DecodeError, RecursionError, UnicodeDecodeError, ValueError)
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO, Protocol, cast
 
 from roofline.errors import TraceError
-from roofline.trace.readers.columns import Batch
+from roofline.trace.readers.columns import Batch, narrowed
 from roofline.trace.readers.decode import Place, decode, decode_range
 from roofline.trace.readers.seams import next_seam
 from roofline.units import MIB
@@ -143,7 +143,7 @@ def spread(pieces: Iterable[Work], executor: Executor | None, workers: int) -> I
             read += piece.size
             function, arguments = piece.call()
             if executor is not None and read > _ALONE and busy < _AHEAD * workers:
-                waiting.append((piece, executor.submit(function, *arguments)))
+                waiting.append((piece, executor.submit(away, function, *arguments)))
             else:
                 waiting.append((piece, function(*arguments)))
             while waiting and (_ready(waiting[0][1]) or len(waiting) > 2 * _AHEAD * workers + 2):
@@ -154,6 +154,13 @@ def spread(pieces: Iterable[Work], executor: Executor | None, workers: int) -> I
         for _, batch in waiting:
             if isinstance(batch, Future):
                 batch.cancel()
+
+
+def away(function: Callable[..., Batch], *arguments: Any) -> Batch:
+    """What a worker does: the columns of a piece, small as they are sent back."""
+    batch = function(*arguments)
+    batch.roles = {role: [narrowed(each) for each in parts] for role, parts in batch.roles.items()}
+    return batch
 
 
 def _ready(batch: Batch | Future[Batch]) -> bool:
