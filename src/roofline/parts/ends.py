@@ -27,10 +27,15 @@ class Embedding(Stateless):
 
     def weights(self) -> tuple[Weight, ...]:
         """The table of tokens, and that of positions."""
-        tokens = () if self.shared else (Weight("embed_tokens", self.vocab, self.width, kind="table"),)
+        tokens = () if self.shared else (self._table,)
         if not self.positions:
             return tokens
         return (*tokens, Weight("embed_positions", Axis("positions", self.positions), self.width, kind="positions"))
+
+    @property
+    def _table(self) -> Weight:
+        """The table of tokens, here or with the other side."""
+        return Weight("embed_tokens", self.vocab, self.width, kind="table")
 
     def kernels(self, run: Pass) -> Iterable[Kernel]:
         """One look-up of the rows of the pass."""
@@ -40,7 +45,7 @@ class Embedding(Stateless):
             rows=self.vocab.elements,
             positions=self.positions,
             ranks=run.shard.ranks(self.vocab),
-            weights=run.format(self.label, self.weights()[0]),
+            weights=run.format(self.label, self._table),
             activations=run.activations,
         )
         return (
