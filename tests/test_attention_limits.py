@@ -84,7 +84,7 @@ def test_keys_that_are_no_cache():
     assert work.cost.memory["activations"] == 2 * (4 * 2 * (6 + 4) + 4 * 2 * (6 + 4))
 
 
-@pytest.mark.parametrize("limit", ["window", "chunk", "stride", "selected"])
+@pytest.mark.parametrize("limit", ["stride", "selected"])
 def test_limits_need_causal_attention(limit):
     """What a query sees of later positions is not counted."""
     from roofline.errors import BadValue

@@ -31,9 +31,11 @@ def _multiplied(ledger: Ledger) -> Iterator[str]:
     """That engines multiply in the format of a checkpoint in FP8, where that would be faster."""
     precision, model = ledger.precision, ledger.model
     pairs = (*model.stored, *(pair for block in model.blocks for pair in block.stored))
-    slower = precision.compute in ("bf16", "fp16") and "fp8" in ledger.device.peak
-    bound = any(precision.compute in each.work.cost.flops and each.bound.by == "compute" for each in ledger.kernels)
-    if precision.weights == STORED and slower and bound and any(form.name.startswith("fp8") for _, form in pairs):
+    eight = precision.weights == STORED and any(form.name.startswith("fp8") for _, form in pairs)
+    if not eight or precision.compute not in ("bf16", "fp16") or "fp8" not in ledger.device.peak:
+        return
+    products = (each.bound.by for each in ledger.kernels if precision.compute in each.work.cost.flops)
+    if any("compute" in ([by] if isinstance(by, str) else list(by)) for by in products):
         yield (
             f"The checkpoint is in fp8 and arithmetic is taken in {precision.compute}: an engine that multiplies in "
             "fp8 beats this bound. Compute in fp8 to have its own"

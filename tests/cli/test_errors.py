@@ -175,7 +175,7 @@ def test_option_without_its_value(roofline, option):
 @pytest.mark.parametrize(
     "value",
     [
-        *("", "0.8", "0.8/", "/", "0.8/0.7/0.6", "80%/75%", "a/b", "\x1b[31m/1"),
+        *("", "0.8", "0.8/", "/", "0.8/0.7/0.6", "180%/75%", "a/b", "\x1b[31m/1"),
         *("0/1", "1/0", "-0.5/0.5", "1.01/1", "1/2", "nan/1", "1/nan", "inf/1"),
     ],
     ids=ascii,
