@@ -11,7 +11,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -180,11 +180,11 @@ def whole(column: Sequence[Any]) -> Ints:
     """A column as whole numbers, ABSENT for what is none."""
     import numpy as np
 
-    try:
-        return np.fromiter(column, np.int64, len(column))
-    except (TypeError, ValueError, OverflowError):  # text or a blob in a column of numbers
-        sound = (each if isinstance(each, int) and abs(each) <= -ABSENT else ABSENT for each in column)
-        return np.fromiter(sound, np.int64, len(column))
+    if set(map(type, column)) <= {int}:  # NumPy would take text and blobs of digits for numbers
+        with suppress(OverflowError):
+            return np.fromiter(column, np.int64, len(column))
+    sound = (each if isinstance(each, int) and abs(each) <= -ABSENT else ABSENT for each in column)
+    return np.fromiter(sound, np.int64, len(column))
 
 
 def _line(error: BaseException) -> str:
