@@ -297,7 +297,7 @@ def read(
     _note(config)
     if model.encoder is None and not model.unit:
         model = _stored(whole, config, model, quantization, checkpoint)
-    elif quantization or whole.keys.get("quantization_config"):
+    elif checkpoint is not None or quantization or whole.keys.get("quantization_config"):
         config.assume("How an encoder's weights are stored is not read: every weight counted in --weights")
     return replace(
         model,
