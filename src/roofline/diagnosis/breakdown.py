@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from roofline.diagnosis.result import Communication, Copies, Share
 from roofline.trace import timeline
 from roofline.trace.classify import CATEGORIES, COMPUTE, category
-from roofline.trace.coding import distinct, summed
+from roofline.trace.coding import distinct, summed, tally
 from roofline.trace.events import COPY, KERNEL, NONE, SET, Activities, Trace, listed
 from roofline.trace.link import Links
 
@@ -35,7 +35,7 @@ def categories(trace: Trace, links: Links, rows: Ints) -> Ints:
         CATEGORIES.index(category(trace.names[name], trace.names[op] if op != NONE else ""))
         for name, op in zip(listed(pairs[0]), listed(pairs[1]), strict=True)
     ]
-    found = np.array(numbers, np.int64)[which]
+    found = np.array(numbers, np.int8)[which]
     found[gpu.kind[rows] == COPY] = CATEGORIES.index("copy")
     found[gpu.kind[rows] == SET] = CATEGORIES.index("elementwise")
     return found
@@ -45,36 +45,42 @@ def breakdown(gpu: Activities, rows: Ints, kinds: Ints) -> tuple[Share, ...]:
     """Time by category; where several run at once it counts as the first of them in CATEGORIES."""
     import numpy as np
 
-    covered = timeline.union(gpu.start[:0], gpu.start[:0])
-    shares: list[Share] = []
-    for index, name in enumerate(CATEGORIES):
-        mine = rows[kinds == index]
-        spans = timeline.union(gpu.start[mine], gpu.end[mine])
-        wider = timeline.join(covered, spans)
-        shares.append(
-            Share(
-                category=name,
-                calls=len(mine),
-                sum=int(np.sum(gpu.duration[mine])),
-                union=timeline.total(spans),
-                attributed=timeline.total(wider) - timeline.total(covered),
-            )
-        )
-        covered = wider
-    return tuple(shares)
+    calls, sums, unions, own = (np.zeros(len(CATEGORIES), np.int64) for _ in range(4))
+    for part in _portions(gpu, rows):
+        covered = timeline.union(gpu.start[:0], gpu.start[:0])
+        for index in tally(kinds[part]):
+            mine = rows[part][kinds[part] == index]
+            spans = timeline.union(*gpu.spans(mine))
+            wider = timeline.join(covered, spans)
+            calls[index] += len(mine)
+            sums[index] += int(gpu.duration[mine].sum(dtype=np.int64))
+            unions[index] += timeline.total(spans)
+            own[index] += timeline.total(wider) - timeline.total(covered)
+            covered = wider
+    columns = zip(CATEGORIES, *map(listed, (calls, sums, unions, own)), strict=True)
+    return tuple(Share(*each) for each in columns)
+
+
+def _portions(gpu: Activities, rows: Ints) -> Iterator[slice]:
+    """Activities by portions between which nothing ran."""
+    at = 0
+    for upto in timeline.apart(gpu, rows):
+        yield slice(at, upto)
+        at = upto
 
 
 def communication(gpu: Activities, rows: Ints, kinds: Ints) -> Communication:
     """What collectives take, and how much of it computation hides."""
     import numpy as np
 
-    talk = rows[kinds == CATEGORIES.index("communication")]
-    work = rows[np.isin(kinds, [CATEGORIES.index(each) for each in COMPUTE])]
-    talking = timeline.union(gpu.start[talk], gpu.end[talk])
-    working = timeline.union(gpu.start[work], gpu.end[work])
-    overlapped = timeline.total(timeline.intersect(talking, working))
-    union = timeline.total(talking)
-    return Communication(len(talk), union, union - overlapped, overlapped)
+    calls = union = overlapped = 0
+    for part in _portions(gpu, rows):
+        talk = rows[part][kinds[part] == CATEGORIES.index("communication")]
+        work = rows[part][np.isin(kinds[part], [CATEGORIES.index(each) for each in COMPUTE])]
+        talking, working = timeline.union(*gpu.spans(talk)), timeline.union(*gpu.spans(work))
+        calls, union = calls + len(talk), union + timeline.total(talking)
+        overlapped += timeline.total(timeline.intersect(talking, working))
+    return Communication(calls, union, union - overlapped, overlapped)
 
 
 def copies(trace: Trace, rows: Ints) -> tuple[Copies, ...]:

@@ -79,7 +79,8 @@ class Costing:
     whole: Ints
     why: Ints
     owner: Ints  # the operator whose cost it is, or that it helps; NONE
-    operators: tuple[str, ...]  # the name of each operator that owner numbers
+    names: tuple[str, ...]
+    operators: Ints  # the name of each operator that owner numbers, as an index into names
     tail: Tail | None = None
 
     def all_of(self, piece: int) -> tuple[int, int, int]:
@@ -96,6 +97,10 @@ class Costing:
         first, second, third = (n * end // all_ - n * begin // all_ for n in (flops, moved, sent))
         return first, second, third
 
+    def operator(self, owner: int) -> str:
+        """The name of an operator."""
+        return self.names[int(self.operators[owner])]
+
     def part(self, at: int) -> float:
         """The part of its piece that one activity has."""
         return (int(self.upto[at]) - int(self.before[at])) / max(int(self.whole[at]), 1)
@@ -108,16 +113,15 @@ def costing(lent: Lent, rows: Ints, kinds: Ints, device: Device | None) -> Costi
     trace, links = lent.trace, lent.links
     gpu = trace.gpu
     book = Book(trace, device, None if device is None else frozenset(device.peak), *passes_of(trace, links, rows))
-    which = np.full(len(rows), NONE, np.int64)
-    owner = np.full(len(rows), NONE, np.int64)
+    which = np.full(len(rows), NONE, np.int32)
+    owner = np.full(len(rows), NONE, links.op.dtype)
     kernels = gpu.kind[rows] == KERNEL
     _climb(trace, links, rows, np.flatnonzero(kernels), book, which, owner)
     _leave_containers(links, book, which, owner)
     why = _reasons(lent, rows, which)
     duration = gpu.duration[rows]
     before, upto, whole = np.zeros(len(rows), np.int64), duration.astype(np.int64), duration.astype(np.int64)
-    operators = tuple(trace.names[each] for each in listed(trace.ops.name))
-    found = Costing((), which, before, upto, whole, why, owner, operators)
+    found = Costing((), which, before, upto, whole, why, owner, trace.names, trace.ops.name)
     _once(lent, rows, kinds, book, found)
     _leave_windows(trace, rows, book, found)
     _moved(trace, rows, book, found)
@@ -161,9 +165,9 @@ def _forwards(trace: Trace) -> Ints:
     import numpy as np
 
     ops, names = trace.ops, trace.names
-    found = np.full(len(ops), NONE, np.int64)
     if ops.sequence is None or not len(ops):
-        return found
+        return np.broadcast_to(np.int64(NONE), len(ops))
+    found = np.full(len(ops), NONE, np.int32 if len(ops) < 1 << 31 else np.int64)
     asking = {at: name.removesuffix("Backward") for at, name in enumerate(names) if _asks(name)}
     places = {name: at for at, name in enumerate(names)}
     wanted = {at: places[name] for at, name in asking.items() if name in places}
@@ -221,7 +225,7 @@ def _reasons(lent: Lent, rows: Ints, which: Ints) -> Ints:
     for _ in range(3):
         reach = np.where(reach == NONE, NONE, links.parent[np.maximum(reach, 0)] if len(ops) else NONE)
         any_shape |= shaped[reach]
-    why = np.full(len(rows), FOREIGN, np.int64)
+    why = np.full(len(rows), FOREIGN, np.int8)
     why[~any_shape] = SHAPELESS
     why[op == NONE] = BARE
     why[(op == NONE) & (call == NONE)] = UNLINKED

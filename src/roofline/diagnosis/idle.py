@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from roofline.diagnosis.result import Cause, Gap
@@ -10,6 +12,7 @@ from roofline.trace import events, timeline
 from roofline.trace.classify import readable
 from roofline.trace.events import NONE, Ranges, Trace, listed
 from roofline.trace.link import Links
+from roofline.trace.memory import give_back
 
 if TYPE_CHECKING:
     import numpy as np
@@ -57,53 +60,83 @@ def idle(trace: Trace, links: Links, rows: Ints, busy: Spans, window: tuple[int,
     starts, ends = timeline.gaps(busy, *window)
     if not len(starts):
         return [], []
-    gpu, calls = trace.gpu, trace.calls
-    following = rows[np.searchsorted(gpu.start[rows], ends, "left")]  # the activity that ends each gap
-    call = links.call[following]
-    known = call != NONE
-    launched = np.where(known, calls.start[np.maximum(call, 0)] if len(calls) else 0, starts)
-    handed = np.clip(launched, starts, ends)  # until then the host had not launched
-    parts = {cause: np.zeros(len(starts), np.int64) for cause in MEANING}
-    left = np.where(known, handed - starts, 0)
-    taken = timeline.union(starts[:0], ends[:0])
-    for cause, pattern in _HOST_SETS.items():
-        spans = timeline.subtract(_spans(trace, pattern), taken)
-        parts[cause] = np.where(known, timeline.covered(spans, starts, handed), 0)
-        left = left - parts[cause]
-        taken = timeline.join(taken, spans)
-    waited = timeline.inside(_named(trace, trace.calls, _SYNC), starts)
-    parts[SYNC] = np.where(waited, left, 0)
-    parts[HOST] = np.where(waited, 0, left)
-    before = launched <= starts
-    parts[LATENCY] = np.where(known & ~before, ends - handed, 0)
-    parts[QUEUED] = np.where(known & before, ends - starts, 0)
-    parts[BETWEEN if gpu.device[rows[0]] == events.HOST else UNKNOWN] = np.where(known, 0, ends - starts)
-    causes = [
-        Cause(cause, int(each.sum()), int((each > 0).sum()), int(each.max()))
-        for cause, each in parts.items()
-        if each.any()
-    ]
-    causes.sort(key=lambda each: -each.time)
-    return causes, _longest(trace, parts, (starts, ends), following, window[0])
+    following = rows[np.searchsorted(trace.gpu.start[rows], ends, "left")]  # the activity that ends each gap
+    host = _Host.of(trace)
+    found = {cause: Cause(cause, 0, 0, 0) for cause in MEANING}
+    for at in range(0, len(starts), _AT_ONCE):
+        part = slice(at, at + _AT_ONCE)
+        for cause, each in _parts(trace, links, host, (starts[part], ends[part]), following[part]):
+            so_far = found[cause]
+            found[cause] = Cause(
+                cause,
+                so_far.time + int(each.sum()),
+                so_far.gaps + int((each > 0).sum()),
+                max(so_far.longest, int(each.max())),
+            )
+    causes = sorted((each for each in found.values() if each.time), key=lambda each: -each.time)
+    longest = np.argsort(starts - ends, kind="stable")[:_SHOWN]
+    shown = (starts[longest], ends[longest])
+    parts = dict(_parts(trace, links, host, shown, following[longest]))
+    gaps = _longest(trace, parts, shown, following[longest], window[0])
+    give_back()
+    return causes, gaps
 
 
-def _longest(trace: Trace, parts: dict[str, Ints], gaps: Spans, following: Ints, window_start: int) -> list[Gap]:
+@dataclass(frozen=True, slots=True)
+class _Host:
+    """When the host did what a gap is put down to: each time at most one of these, and waits."""
+
+    sets: tuple[tuple[str, Spans], ...]
+    waits: Spans
+
+    @classmethod
+    def of(cls, trace: Trace) -> _Host:
+        """These times of a trace."""
+        taken = timeline.union(trace.calls.start[:0], trace.calls.start[:0])
+        sets: list[tuple[str, Spans]] = []
+        for cause, pattern in _HOST_SETS.items():
+            spans = timeline.subtract(_spans(trace, pattern), taken)
+            taken = timeline.join(taken, spans)
+            sets.append((cause, spans))
+        return cls(tuple(sets), _named(trace, trace.calls, _SYNC))
+
+
+def _parts(trace: Trace, links: Links, host: _Host, gaps: Spans, following: Ints) -> Iterator[tuple[str, Ints]]:
+    """How much of each gap has which cause [ns], cause by cause; together they are the gaps."""
     import numpy as np
 
     starts, ends = gaps
-    names = list(parts)
-    found: list[Gap] = []
-    for at in np.argsort(starts - ends, kind="stable")[:_SHOWN].tolist():
-        found.append(
-            Gap(
-                at=int(starts[at]) - window_start,
-                length=int(ends[at] - starts[at]),
-                cause=max(names, key=lambda name, at=at: int(parts[name][at])),
-                host=_host(trace, int(starts[at]), int(ends[at])),
-                next=readable(trace.names[int(trace.gpu.name[following[at]])]),
-            )
+    call, calls = links.call[following], trace.calls
+    known = call != NONE
+    launched = np.where(known, calls.start[np.maximum(call, 0)] if len(calls) else 0, starts)
+    handed = np.clip(launched, starts, ends)  # until then the host had not launched
+    left = np.where(known, handed - starts, 0)
+    for cause, spans in host.sets:
+        part = np.where(known, timeline.covered(spans, starts, handed), 0)
+        yield cause, part
+        left = left - part
+    waited = timeline.inside(host.waits, starts)
+    yield SYNC, np.where(waited, left, 0)
+    yield HOST, np.where(waited, 0, left)
+    before = launched <= starts
+    yield LATENCY, np.where(known & ~before, ends - handed, 0)
+    yield QUEUED, np.where(known & before, ends - starts, 0)
+    on_host = len(following) > 0 and trace.gpu.device[following[0]] == events.HOST
+    yield (BETWEEN if on_host else UNKNOWN), np.where(known, 0, ends - starts)
+
+
+def _longest(trace: Trace, parts: dict[str, Ints], gaps: Spans, following: Ints, window_start: int) -> list[Gap]:
+    """The longest gaps, with what most of each is due to."""
+    return [
+        Gap(
+            at=start - window_start,
+            length=end - start,
+            cause=max(parts, key=lambda cause: int(parts[cause][at])),
+            host=_host(trace, start, end),
+            next=readable(trace.names[int(trace.gpu.name[following[at]])]),
         )
-    return found
+        for at, (start, end) in enumerate(zip(*map(listed, gaps), strict=True))
+    ]
 
 
 def _host(trace: Trace, start: int, end: int) -> str:

@@ -48,10 +48,11 @@ def diagnose_trace(trace: Trace, supply: Device | None = None, capture: Trace | 
     devices, counts = counted(gpu.device)
     device = int(devices[counts.argmax()]) if len(devices) else None
     rows = np.flatnonzero(gpu.device == device) if device is not None else np.zeros(0, np.int64)
+    rows = rows.astype(np.int32) if len(gpu) < 1 << 31 else rows
     links = link(trace)
     kinds = categories(trace, links, rows) if len(rows) else rows
-    window = (int(gpu.start[rows[0]]), int(gpu.end[rows].max())) if len(rows) else (0, 0)
-    busy = timeline.union(gpu.start[rows], gpu.end[rows])
+    busy = timeline.union(*gpu.spans(rows))
+    window = (int(gpu.start[rows[0]]), int(gpu.spans(rows)[1].max())) if len(rows) else (0, 0)
     card = _card(trace, device)
     shares = breakdown(gpu, rows, kinds)
     causes, gaps = idle(trace, links, rows, busy, window)

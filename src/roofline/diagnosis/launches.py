@@ -38,7 +38,7 @@ def launches(trace: Trace, links: Links, rows: Ints, captured: int = 0) -> Launc
     cost = _median(calls.duration[launching])
     short = rows[kernels & (gpu.duration[rows] < (cost or 0))]
     depth = (
-        _depth(gpu.start[rows], gpu.end[rows], np.where(linked, calls.start[np.maximum(call, 0)], gpu.start[rows]))
+        _depth(*gpu.spans(rows), np.where(linked, calls.start[np.maximum(call, 0)], gpu.start[rows]))
         if linked.any()
         else None
     )

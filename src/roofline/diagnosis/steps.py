@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from roofline.diagnosis.passes import NEW, OLD
 from roofline.diagnosis.result import MarkedTime, Pass, Step, Steps
 from roofline.trace import timeline
-from roofline.trace.distinct import counted, places
+from roofline.trace.coding import tally
 from roofline.trace.events import NONE, Trace, listed
 from roofline.trace.link import Links
 
@@ -127,8 +127,8 @@ def marked(trace: Trace, links: Links, rows: Ints) -> tuple[MarkedTime, ...]:
     launched = rows[links.call[rows] != NONE]
     call = links.call[launched]
     device, activities = (np.zeros(len(marks), np.int64) for _ in range(2))
-    for thread in counted(marks.thread):
-        mine = places(marks.thread, thread)
+    for thread in tally(marks.thread):
+        mine = np.flatnonzero(marks.thread == thread)
         theirs = np.flatnonzero(calls.thread[call] == thread)
         at = calls.start[call[theirs]]
         order = np.argsort(at, kind="stable")
@@ -141,7 +141,7 @@ def marked(trace: Trace, links: Links, rows: Ints) -> tuple[MarkedTime, ...]:
         np.add.at(total, marks.name, part)
     found = [
         MarkedTime(trace.names[name], n, int(host[name]), int(whole[name]), int(many[name]))
-        for name, n in counted(marks.name).items()
+        for name, n in tally(marks.name).items()
         if many[name]
     ]
     return tuple(sorted(found, key=lambda each: (-each.device, each.name))[:_MOST_MARKED])

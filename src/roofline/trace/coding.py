@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from roofline.trace.events import listed
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
@@ -56,6 +58,12 @@ def counted(column: Ints) -> tuple[Ints, Ints]:
     counts = np.bincount(column - least)
     values = np.flatnonzero(counts)
     return values + least, counts[values]
+
+
+def tally(column: Ints) -> dict[int, int]:
+    """The distinct numbers of a column, in order, and how often each is there."""
+    values, counts = counted(column)
+    return dict(zip(listed(values), listed(counts), strict=True))
 
 
 def summed(which: Ints, count: int, values: Ints) -> Ints:

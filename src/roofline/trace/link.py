@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from roofline.trace import timeline
+from roofline.trace.coding import tally
 from roofline.trace.events import KERNEL, NONE, Activities, Ranges, Trace
+from roofline.trace.memory import give_back
 
 if TYPE_CHECKING:
     import numpy as np
@@ -40,22 +42,27 @@ def link(trace: Trace) -> Links:
 
     gpu, calls, ops = trace.gpu, trace.calls, trace.ops
     call = _calls(gpu, calls)
-    parent = np.full(len(ops), NONE, np.int32 if len(ops) < 1 << 31 else np.int64)
-    by_call = np.full(len(calls), NONE, np.int64)
-    for thread, mine in _threads(ops):
-        start, end = ops.start[mine], ops.end[mine]
-        up = timeline.parents(start, end)
-        inner = up >= 0
-        parent[mine[inner]] = mine[up[inner]]
-        theirs = np.flatnonzero(calls.thread == thread)
-        inner = timeline.innermost(start, end, up, calls.start[theirs])
-        by_call[theirs] = np.where(inner < 0, NONE, mine[inner])
+    parent = np.full(len(ops), NONE, _index(ops))
+    by_call = np.full(len(calls), NONE, _index(ops))
+    for thread in tally(ops.thread):
+        mine, theirs = np.flatnonzero(ops.thread == thread), np.flatnonzero(calls.thread == thread)
+        called = calls.start[theirs]
+        at = 0
+        for rows, upto in _portions(ops, mine):
+            start, end = ops.spans(rows)
+            up = timeline.parents(start, end)
+            parent[rows] = np.where(up < 0, NONE, rows[up])
+            past = len(called) if upto is None else int(np.searchsorted(called, upto))
+            inner = timeline.innermost(start, end, up, called[at:past])
+            by_call[theirs[at:past]] = np.where(inner < 0, NONE, rows[inner])
+            at = past
     op = np.where(call == NONE, NONE, by_call[call] if len(by_call) else NONE)
     trusted = _trusted(gpu)
     if trusted:
         missing = np.flatnonzero((op == NONE) & (gpu.external > 0))
         named = _by_number(ops, gpu.external[missing])
         op[missing] = np.where(_fits(trace, call[missing], missing, named), named, NONE)
+    give_back()
     return Links(call, op, parent, by_call, trusted)
 
 
@@ -63,39 +70,50 @@ def _calls(gpu: Activities, calls: Ranges) -> Ints:
     """The call of each activity; where several bear its number, the last one before it started."""
     import numpy as np
 
-    found = np.full(len(gpu), NONE, np.int64)
+    found = np.full(len(gpu), NONE, _index(calls))
     if not len(calls) or not len(gpu):
         return found
-    order = np.argsort(calls.number, kind="stable")  # those of one number stay in the order of their start
+    order = np.argsort(calls.number, kind="stable").astype(_index(calls))  # calls are in order of their start
     numbers = calls.number[order]
-    first = np.searchsorted(numbers, gpu.correlation, "left")
-    past = np.searchsorted(numbers, gpu.correlation, "right")
-    known = (past > first) & (gpu.correlation != NONE)
-    found[known] = order[first[known]]
-    again = np.flatnonzero(known & (past > first + 1))
-    if len(again):
-        # Number and start as one key: the last of those with the number that does not start later.
-        base = min(int(calls.start.min()), int(gpu.start.min()))
-        span = max(int(calls.start.max()), int(gpu.start.max())) - base + 1
-        if span * (len(numbers) + 1) < 1 << 62:
-            rank = np.searchsorted(numbers, numbers, "left")
-            keys = rank * span + (calls.start[order] - base)
-            wanted = first[again] * span + (gpu.start[again] - base)
-            found[again] = order[np.maximum(np.searchsorted(keys, wanted, "right") - 1, first[again])]
+    for at in range(0, len(gpu), _TOGETHER):
+        mine = slice(at, at + _TOGETHER)
+        wanted = gpu.correlation[mine]
+        first = np.searchsorted(numbers, wanted, "left")
+        past = np.searchsorted(numbers, wanted, "right")
+        known = (past > first) & (wanted != NONE)
+        several = np.flatnonzero(known & (past > first + 1))
+        first[several] = _last_before(calls.start, order, first[several], past[several], gpu.start[mine][several])
+        found[mine] = np.where(known, order[np.minimum(first, len(order) - 1)], NONE)
     return found
 
 
-def _threads(ops: Ranges) -> Iterator[tuple[int, Ints]]:
-    """The operators of each thread, by their index, in order."""
+def _last_before(starts: Ints, order: Ints, low: Ints, past: Ints, times: Ints) -> Ints:
+    """The last of the places from `low` to `past` in an order by start that does not start later; the first if none."""
+    high = past - 1
+    while len(low) and (low < high).any():
+        middle = (low + high + 1) // 2
+        before = starts[order[middle]] <= times
+        low = low + before * (middle - low)
+        high = high - ~before * (high - middle + 1)
+    return low
+
+
+_TOGETHER = 1 << 18  # activities, or operators, that are looked at at once
+
+
+def _portions(ops: Ranges, mine: Ints) -> Iterator[tuple[Ints, int | None]]:
+    """The operators of a thread by portions that none reaches beyond, and when the next portion starts [ns]."""
+    at = 0
+    for upto in timeline.apart(ops, mine):
+        yield mine[at:upto], int(ops.start[mine[upto]]) if upto < len(mine) else None
+        at = upto
+
+
+def _index(ranges: Ranges) -> Any:
+    """The type that numbers these ranges in the least room."""
     import numpy as np
 
-    if not len(ops):
-        return
-    few = ops.thread.astype(np.int16) if int(ops.thread.max()) < 1 << 15 else ops.thread  # 16 bits sort in one pass
-    order = np.argsort(few, kind="stable")
-    counts = np.bincount(ops.thread)
-    parts = np.split(order, np.cumsum(counts)[:-1])
-    yield from ((thread, part) for thread, part in enumerate(parts) if len(part))
+    return np.int32 if len(ranges) < 1 << 31 else np.int64
 
 
 def _trusted(gpu: Activities) -> bool:

@@ -56,7 +56,7 @@ class _Chains:
         if int(saved[best]) > self.most[0]:
             start, length = int(first[chained[best]]), int(lengths[chained[best]])
             owners = scene.costs.owner[mine[start : start + length]]
-            self.most = int(saved[best]), tuple(scene.costs.operators[each] for each in listed(owners))
+            self.most = int(saved[best]), tuple(scene.costs.operator(each) for each in listed(owners))
 
 
 @rule("unfused")
@@ -167,7 +167,7 @@ def optimiser(scene: Scene) -> Iterator[Finding]:
     if not count or len(mine) < _MANY * count or any("Fused" in name for name in names):
         return
     took = int(gpu.duration[scene.rows[mine]].sum())
-    spans = gpu.start[scene.rows[mine]], gpu.end[scene.rows[mine]]
+    spans = gpu.spans(scene.rows[mine])
     extent = int(spans[1].max() - spans[0].min()) if count == 1 else took
     costs = scene.costs
     least = sum(

@@ -170,7 +170,7 @@ def layout(scene: Scene) -> Iterator[Finding]:
     for at in listed(np.flatnonzero((scene.costs.why == HELPER) & (gpu.kind[scene.rows] == KERNEL))):
         row = int(scene.rows[at])
         name = scene.trace.names[int(gpu.name[row])]
-        operator = scene.costs.operators[int(owners[at])]
+        operator = scene.costs.operator(int(owners[at]))
         if "conv" in operator and any(word in name.lower() for word in _LAYOUT):
             lost, calls = lost + int(gpu.duration[row]), calls + 1
             names[name] = names.get(name, 0) + int(gpu.duration[row])

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from roofline.trace.distinct import distinct
-from roofline.trace.events import COPY, KERNEL, NONE, SET
+from roofline.trace.events import COPY, KERNEL, NONE, SET, listed
 from roofline.trace.readers.nsys.reading import BITS as _BITS
 from roofline.trace.readers.nsys.reading import CALLS, KERNELS, Columns, Reading, Store
 from roofline.trace.readers.nsys.target import LARGEST, card_numbers
@@ -65,8 +64,11 @@ class _Activities:
         """A word for each row of columns, made once for each distinct row."""
         import numpy as np
 
-        found = distinct(*columns)
-        return np.array([*(self.reading.words.number(name(row)) for row in found.rows), 0], np.int32)[found.which]
+        if not len(columns[0]):
+            return np.zeros(0, np.int32)
+        rows, which = np.unique(np.stack(columns), axis=1, return_inverse=True)  # any numbers, as the file has them
+        words = [self.reading.words.number(name(tuple(listed(row)))) for row in rows.T]
+        return np.array(words, np.int32)[which.reshape(-1)]
 
 
 def activities(reading: Reading) -> Columns:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from roofline.trace.distinct import counted
+from roofline.trace.coding import tally
 from roofline.trace.events import Samples
 from roofline.trace.readers.nsys.reading import LATEST, Reading
 from roofline.trace.readers.sqlite import Tables, text_of
@@ -36,7 +36,7 @@ def samples(reading: Reading) -> tuple[Samples, ...]:
         good = (time >= 0) & (time < LATEST) & (value >= 0) & (metric >= 0) & (metric < _MOST_METRICS)
         reading.drop(len(time) - int(good.sum()), "samples of counters without a time or a value")
         rows = good.nonzero()[0]
-        for each in list(counted(kind[rows]))[:_MOST_CARDS]:
+        for each in list(tally(kind[rows]))[:_MOST_CARDS]:
             mine = rows[kind[rows] == each]
             parts.setdefault(each, []).append((time[mine], metric[mine], value[mine], kind[mine]))
     found = [_card(each, chunks, names, wanted) for each, chunks in sorted(parts.items())[:_MOST_CARDS]]
@@ -68,7 +68,7 @@ def _card(
     moments = np.unique(time)
     columns: dict[str, Any] = {}
     used = 0
-    for number, count in counted(metric).items():
+    for number, count in tally(metric).items():
         if (kind, number) not in wanted:
             continue
         mine = metric == number

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, cast
 
-from roofline.trace.distinct import counted
+from roofline.trace.coding import tally
 from roofline.trace.events import NONE, listed
 from roofline.trace.readers.nsys import reading as names
 from roofline.trace.readers.nsys.reading import NVTX, Columns, Reading, Store, strings
@@ -85,7 +85,7 @@ class Nvtx:
         """Ids of strings that NVTX events name."""
         found: set[int] = set()
         for (ids,) in self.reading.tables.numbers(NVTX, ("textId",)):
-            found.update(counted(ids[ids >= 0]))
+            found.update(tally(ids[ids >= 0]))
         return found
 
     def _codes(self, texts: list[bytes | None], ids: Ints) -> Ints:
