@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from roofline.diagnosis.result import Launches
 from roofline.trace.events import KERNEL, NONE, Trace
 from roofline.trace.link import Links
+from roofline.trace.memory import give_back
 
 if TYPE_CHECKING:
     import numpy as np
@@ -37,20 +38,19 @@ def launches(trace: Trace, links: Links, rows: Ints, captured: int = 0) -> Launc
     launching[single_call] = True
     cost = _median(calls.duration[launching])
     short = rows[kernels & (gpu.duration[rows] < (cost or 0))]
-    depth = (
-        _depth(*gpu.spans(rows), np.where(linked, calls.start[np.maximum(call, 0)], gpu.start[rows]))
-        if linked.any()
-        else None
-    )
+    wait, wait_most = _median(delay), int(np.percentile(delay, 95)) if len(delay) else None
+    del delay
+    depth, starved = _depth(trace, rows, call) if linked.any() else (None, None)
+    give_back()
     return Launches(
         linked=int(linked.sum()),
         unlinked=int((~linked).sum()),
         unlinked_time=int(gpu.duration[rows[~linked]].sum()),
-        delay=_median(delay),
-        delay_most=int(np.percentile(delay, 95)) if len(delay) else None,
+        delay=wait,
+        delay_most=wait_most,
         cost=cost,
-        depth=None if depth is None else float(np.median(depth)),
-        starved=None if depth is None else int((depth == 0).sum()) / len(depth),
+        depth=depth,
+        starved=starved,
         short=len(short),
         short_time=int(gpu.duration[short].sum()),
         replayed=int((replayed & kernels[linked]).sum()),
@@ -64,12 +64,19 @@ def _median(values: Ints) -> int | None:
     return int(np.median(values)) if len(values) else None
 
 
-def _depth(starts: Ints, ends: Ints, launched: Ints) -> Ints:
-    """How many activities were launched and not finished at each launch."""
+def _depth(trace: Trace, rows: Ints, call: Ints) -> tuple[float, float]:
+    """How many activities were launched and not finished at a launch: the median, and the share of none."""
     import numpy as np
 
-    order = np.sort(launched)
-    return np.maximum(np.arange(len(order)) - np.searchsorted(np.sort(ends), order, "right"), 0)
+    launched, ends = trace.gpu.spans(rows)  # what no call launched counts as launched at its start
+    linked = call != NONE
+    launched[linked] = trace.calls.start[call[linked]]
+    launched.sort()
+    ends.sort()
+    done = np.searchsorted(ends, launched, "right")
+    del launched, ends
+    depth = np.maximum(np.arange(len(done)) - done, 0)
+    return float(np.median(depth)), int((depth == 0).sum()) / len(depth)
 
 
 def _by_name(trace: Trace, names: Ints, pattern: re.Pattern[str]) -> NDArray[np.bool_]:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 _DENSE = 4  # entries of a table for each row, up to which it costs less than to sort
 _LEAST = 1 << 16
+_BLOCK = 1 << 18
 
 
 def distinct(*columns: Ints) -> tuple[Ints, Ints]:
@@ -55,7 +56,10 @@ def counted(column: Ints) -> tuple[Ints, Ints]:
     least, most = int(column.min(initial=0)), int(column.max(initial=0))
     if most - least > _LEAST:
         return np.unique(column, return_counts=True)
-    counts = np.bincount(column - least)
+    counts = np.zeros(most - least + 1, np.int64)
+    for at in range(0, len(column), _BLOCK):  # the counting makes 64 bits of each
+        part = column[at : at + _BLOCK].astype(np.int64)
+        counts += np.bincount(part - least, minlength=len(counts))
     values = np.flatnonzero(counts)
     return values + least, counts[values]
 

@@ -68,10 +68,12 @@ def unfused(scene: Scene) -> Iterator[Finding]:
     """
     import numpy as np
 
+    flows = _Flows(scene)
+    if not flows.flows:
+        return
     gpu = scene.trace.gpu
     compute = np.isin(scene.kinds, [CATEGORIES.index(each) for each in COMPUTE]) & (gpu.kind[scene.rows] == KERNEL)
     compute |= scene.kinds == CATEGORIES.index("communication")
-    flows = _Flows(scene)
     found = _Chains()
     for stream in coding.counted(gpu.stream[scene.rows])[0]:
         mine = np.flatnonzero(compute & (gpu.stream[scene.rows] == stream))
@@ -107,7 +109,9 @@ class _Flows:
         trace, costs = scene.trace, scene.costs
         ops, gpu = trace.ops, trace.gpu
         self.flows: list[Flow] = []
-        self.of = np.full(len(scene.rows), NONE, np.int64)  # of each activity its flow, or NONE
+        self.of = np.full(len(scene.rows), NONE, np.int32)  # of each activity its flow, or NONE
+        if not costs.pieces:
+            return
         told = (costs.owner != NONE) & (costs.which != NONE) & (costs.owner < len(ops)) & ~in_steps(scene)
         mine = np.flatnonzero(told)
         if not len(mine):

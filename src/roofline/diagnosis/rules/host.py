@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from roofline.diagnosis.findings import Finding, counted
 from roofline.diagnosis.idle import DATA, HOST, LATENCY, START_UP, SYNC
 from roofline.diagnosis.rules.scene import Scene, rule
-from roofline.trace.events import Ranges, listed
+from roofline.trace.coding import tally
+from roofline.trace.events import Ranges
 from roofline.units import GIGA, NS_PER_S, percent, si, significant
 
 _SYNCS = re.compile(r"Synchronize|^(cuda|hip|cu)Memcpy(?!.*Async)|^(cuda|hip)EventSync")
@@ -33,13 +34,8 @@ def _gaps(scene: Scene, *causes: str) -> str:
 
 def _counts(scene: Scene, ranges: Ranges, pattern: re.Pattern[str]) -> Counter[str]:
     """How often each name that has the pattern occurs."""
-    import numpy as np
-
-    if not len(ranges):
-        return Counter()
-    counts = listed(np.bincount(ranges.name, minlength=len(scene.trace.names)))
-    pairs = zip(scene.trace.names, counts, strict=True)
-    return Counter({name: n for name, n in pairs if n and pattern.search(name)})
+    names = scene.trace.names
+    return Counter({names[at]: n for at, n in tally(ranges.name).items() if pattern.search(names[at])})
 
 
 def _listed(counts: Counter[str]) -> str:
