@@ -488,28 +488,6 @@ def test_a_single_rank_sends_nothing():
     )
 
 
-def test_names_of_aten_operators_exist():
-    """A misspelt one would never match: each is an operator of PyTorch of today, or one of an older PyTorch."""
-    torch = pytest.importorskip("torch")
-    from roofline.diagnosis.costs import registry
-
-    work_of(call("aten::mm", [], []))
-    there = {each.name for each in torch._C._jit_get_all_schemas()} | set(torch._C._dispatch_get_all_op_names())
-    there = {each.split(".")[0] for each in there}
-    ours = {each for each in registry._NAMED if each.startswith("aten::")}
-
-    assert {each for each in ours - OLDER if each not in there and each.rstrip("_") not in there} == set()
-
-
-OLDER = {
-    "aten::_s_where",
-    "aten::cudnn_convolution_backward_input",
-    "aten::cudnn_convolution_backward_weight",
-    "aten::miopen_convolution_backward_input",
-    "aten::miopen_convolution_backward_weight",
-}
-
-
 def test_a_gradient_by_the_call_that_it_is_the_gradient_of():
     """A layer's backward has dy alone: x and w stand in the forward call, and each of its two products is as large."""
     forward = call("_LayerNormLinear", [[2, 4, 16], [16], [16], [32, 16]], [B] * 4)

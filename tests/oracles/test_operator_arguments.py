@@ -173,3 +173,24 @@ def test_gradients_of_a_convolution_count_as_much_as_it_does(transposed, asked):
 
     assert ours["aten::convolution_backward"] == asked * ours["aten::convolution"]
     assert sum(ours.values()) == counter.get_total_flops()
+
+
+def test_names_of_aten_operators_exist():
+    """A misspelt one would never match: each is an operator of PyTorch of today, or one of an older PyTorch."""
+    from roofline.diagnosis.costs import registry
+
+    work_of(read("aten::mm", b"{}"))  # the rules are registered with the first question
+    there = {each.name for each in torch._C._jit_get_all_schemas()} | set(torch._C._dispatch_get_all_op_names())
+    there = {each.split(".")[0] for each in there}
+    ours = {each for each in registry._NAMED if each.startswith("aten::")}
+
+    assert {each for each in ours - OLDER if each not in there and each.rstrip("_") not in there} == set()
+
+
+OLDER = {
+    "aten::_s_where",
+    "aten::cudnn_convolution_backward_input",
+    "aten::cudnn_convolution_backward_weight",
+    "aten::miopen_convolution_backward_input",
+    "aten::miopen_convolution_backward_weight",
+}
