@@ -66,6 +66,9 @@ def test_counters_give_their_report(client):
 
     assert answer.status_code == 200
     assert "What was measured" in answer.text
+    table = answer.text.partition("<pre>")[2].partition("</pre>")[0]
+    assert len(table.splitlines()) > 1
+    assert "\\n" not in table
     assert "smi.csv" in answer.text
 
 

@@ -70,11 +70,6 @@ def opened(path: str | PathLike[str]) -> Opened | None:
     return _file(local)
 
 
-def named_so(text: str) -> bool:
-    """Whether a model's name is that of a checkpoint by its form alone."""
-    return text.startswith((HUB, "https://", "http://")) or text.endswith((".gguf", ".safetensors", INDEX))
-
-
 def _file(path: Path) -> Opened | None:
     where = path.name
     if where.endswith(".gguf"):

@@ -9,8 +9,8 @@ import msgspec
 from cyclopts import Parameter
 
 from roofline.catalogue import load_sheet
-from roofline.cli.options import Bytes, print_json, print_text
-from roofline.errors import BadValue, DataError, shown
+from roofline.cli.options import Bytes, print_json, print_text, share
+from roofline.errors import BadValue, DataError
 from roofline.units import MIB
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def compare(
     json
         One JSON object instead of text.
     """
-    share = None if fail_over is None else _share(fail_over)
+    most = None if fail_over is None else share("--fail-over", fail_over)
     supply = None if device is None else load_sheet(device).device()
     from roofline.diagnosis.changes import compare as compared
     from roofline.show.changes import comparison_markdown, comparison_record, comparison_text
@@ -60,26 +60,14 @@ def compare(
     with busy("Comparing"):
         found = compared(_side(before, limit, supply), _side(after, limit, supply))
     if json:
-        print_json(comparison_record(found, share))
+        print_json(comparison_record(found, most))
     elif markdown:
         print_text(comparison_markdown(found))
     else:
         from roofline.show.terminal import show
 
         show(comparison_text(found))
-    return _FAILED if share is not None and found.slower_than(share) else 0
-
-
-def _share(text: str) -> float:
-    """A share of --fail-over: 3% or 0.03; raises BadValue."""
-    number = text.removesuffix("%").strip()
-    try:
-        value = float(number) / (100 if text.endswith("%") else 1)
-    except ValueError:
-        value = -1.0
-    if not 0 <= value <= (10 if text.endswith("%") else 1):
-        raise BadValue(f"--fail-over: {shown(text)} is no share. Write it as 3% or 0.03.")
-    return value
+    return _FAILED if most is not None and found.slower_than(most) else 0
 
 
 def _side(name: str, limit: int | None, device: Device | None) -> Side:

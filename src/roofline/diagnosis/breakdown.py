@@ -10,7 +10,7 @@ from roofline.diagnosis.result import Communication, Copies, Share
 from roofline.trace import timeline
 from roofline.trace.classify import CATEGORIES, COMPUTE, category
 from roofline.trace.coding import distinct, summed, tally
-from roofline.trace.events import COPY, KERNEL, NONE, SET, Activities, Trace, listed
+from roofline.trace.events import COPY, NONE, SET, Activities, Trace, listed
 from roofline.trace.link import Links
 
 if TYPE_CHECKING:
@@ -120,11 +120,6 @@ def _direction(name: str) -> tuple[str, bool | None]:
     if "Pinned" in name:
         return kind, True
     return kind, False if "Pageable" in name else None
-
-
-def kernels_of(gpu: Activities, rows: Ints) -> Ints:
-    """Those of `rows` that are kernels."""
-    return rows[gpu.kind[rows] == KERNEL]
 
 
 def total_time(shares: Sequence[Share]) -> int:

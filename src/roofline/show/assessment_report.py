@@ -11,7 +11,7 @@ from roofline.show.report import Finding, Report, Section
 from roofline.show.terminal import plain
 from roofline.units import si
 
-_WIDTH = 110
+_WIDTH = 92
 
 
 def report_of(found: Diagnosis | Assessment) -> Report:
