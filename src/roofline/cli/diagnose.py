@@ -206,21 +206,28 @@ def _run(files: list[str], limit: int | None, processes: int, device: Device | N
 
 
 def _diagnosed(file: str, limit: int | None, processes: int, **ran: Any) -> Diagnosis | Assessment:
-    from roofline import diagnosis
-    from roofline.diagnosis.ranks import Run
-
     with ExitStack() as stack:
         progress = stack.enter_context(_progress())
         helpers = processes - 1 if _large(file) else 0
         executor = stack.enter_context(_pool(helpers)) if helpers else None
+        from roofline import diagnosis  # after the helpers have started: they load meanwhile, too
+        from roofline.diagnosis.ranks import Run
+
         found = diagnosis.diagnose(file, most=limit, progress=progress, executor=executor, workers=helpers, **ran)
     return found.slowest if isinstance(found, Run) else found  # of one file there is no run
 
 
 def _large(file: str) -> bool:
-    """Whether a file is large enough for more than one process; one that is not local may be."""
+    """Whether a file is large enough for more than one process; one that is not local may be, a database is not."""
     try:
-        size = Path(file).expanduser().stat().st_size
+        path = Path(file).expanduser()
+        size = path.stat().st_size
+        if size >= _LARGE and path.is_file():
+            from roofline.trace.readers.sqlite import MAGIC
+
+            with path.open("rb") as opened:
+                if opened.read(len(MAGIC)) == MAGIC:
+                    return False
     except (OSError, ValueError, RuntimeError):
         return "://" in file
     return size >= (_LARGE // 10 if file.endswith((".gz", ".zst", ".xz", ".bz2", ".zip", ".tgz")) else _LARGE)
@@ -265,14 +272,18 @@ def _workers(scheduler: str) -> Generator[Executor]:
 
 @contextmanager
 def _pool(helpers: int) -> Generator[Executor]:
-    """Processes that start with the first piece of work and end with this one, however it ends."""
+    """Processes that load what they need at once, and end with this one, however it ends."""
     from concurrent.futures import ProcessPoolExecutor
     from multiprocessing import get_context
+
+    from roofline.trace.readers.spread import ready
 
     pool = ProcessPoolExecutor(helpers, mp_context=get_context("spawn"), initializer=_follow)
     patience = sys.getswitchinterval()
     sys.setswitchinterval(_TURN)  # the thread that takes what helpers send must not wait for this one
     try:
+        for _ in range(helpers):
+            pool.submit(ready)
         yield pool
     finally:
         sys.setswitchinterval(patience)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from roofline.errors import BadValue, TraceError
-from roofline.trace.readers import decode, open_trace
+from roofline.trace.readers import decode, open_trace, shelf
 from texts import rows, small_pieces
 from traces import kernel, launch, op, trace, write
 
@@ -72,6 +72,44 @@ def test_the_limit_holds_for_ranges_of_a_file(tmp_path, monkeypatch):
         open_trace(write(tmp_path, json.dumps(many())), executor=pool, workers=1, most=1000)
 
 
+@pytest.mark.parametrize("fault", ["no memory that others see", "no memory left", "answers too long"])
+def test_whatever_others_cannot_see_reaches_them_otherwise(fault, tmp_path, monkeypatch):
+    """Text is sent, answers come back as they are, and what fails is done here: the same columns."""
+    path = write(tmp_path, gzip.compress(json.dumps(many()).encode()))
+    whole = open_trace(path)
+    small_pieces(monkeypatch, 512)
+    if fault == "no memory that others see":
+        monkeypatch.delattr(shelf.os, "memfd_create")
+    elif fault == "no memory left":
+        monkeypatch.setattr(shelf.os, "pwrite", refused)
+    else:
+        monkeypatch.setattr(shelf, "_ROOM", 16)
+    with ThreadPoolExecutor(2) as pool:
+        found = open_trace(path, executor=pool, workers=2)
+
+    assert rows(found) == rows(whole)
+    assert found.counts == whole.counts
+
+
+def refused(*_):
+    raise OSError(28, "No space left on device")
+
+
+def test_rooms_are_lent_again():
+    """As much memory as is in use at once, and what is written in one is not in another."""
+    held = shelf.Shelf()
+    first, second = held.put([b"ab", b"c"], 3), held.put([b"xyz"], 3)
+    assert (first.read(3), second.read(3)) == (b"abc", b"xyz")
+    held.give(first)
+    third = held.lend(1)
+    assert third == first
+    assert third.write(b"new")
+    assert (third.read(3), second.read(3)) == (b"new", b"xyz")
+    held.close()
+    assert not third.write(b"late")
+    assert held.lend(1) is None
+
+
 class Away(ThreadPoolExecutor):
     """Workers that do not see this machine's files."""
 
@@ -79,11 +117,13 @@ class Away(ThreadPoolExecutor):
         def fail(*args):
             raise FileNotFoundError
 
-        return super().submit(fail if args[0] is decode.decode_range else function, *args)
+        return super().submit(fail if args[0][0][0] is decode.decode_range else function, *args)
 
 
-def test_what_workers_cannot_read_is_read_here(tmp_path, monkeypatch):
-    path = write(tmp_path, json.dumps(many()))
+@pytest.mark.parametrize("packed", [False, True])
+def test_what_workers_cannot_read_is_read_here(packed, tmp_path, monkeypatch):
+    text = json.dumps(many()).encode()
+    path = write(tmp_path, gzip.compress(text) if packed else text)
     small_pieces(monkeypatch, 512)
     with Away(2) as pool:
         assert len(open_trace(path, executor=pool, workers=2).gpu) == 200

@@ -55,7 +55,7 @@ def _from_stream(pieces: Pieces, merged: Merged, executor: Executor | None, work
         if not merged.read:
             merged.look(piece.first(LOOKED_AT if batch.end is None else min(batch.end, LOOKED_AT)))
         if merged.ended:
-            tail = (tail + b"," + piece.after(1))[:_MOST_TAIL]
+            tail = (tail + b"," + piece.after(None))[:_MOST_TAIL]
             continue
         merged.add(batch)
         if batch.end is not None:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 
 from roofline.errors import TraceError
-from roofline.trace.readers.seams import last_seam
+from roofline.trace.readers.seams import Text, last_seam
 from roofline.units import MIB
 
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[{}\[\]]', re.DOTALL)
@@ -29,8 +29,8 @@ class Pieces:
         self.head = b""
         self.bare = False  # the file is the array itself
 
-    def __iter__(self) -> Iterator[tuple[bytearray, bool]]:
-        """Each piece with its bracket before it, and whether it was cut and so has one after it, too."""
+    def __iter__(self) -> Iterator[tuple[list[Text], bool]]:
+        """The text of each piece in parts, and whether it was cut; the last one is not: it ends with the file."""
         left: list[bytes] = [self.skip_head()]
         size = len(left[0])
         for block in self._blocks:
@@ -42,22 +42,21 @@ class Pieces:
                     yield from self._joined(left)
                     size = len(left[0])
                 continue
-            # One copy of the text, as it is long: what the cut leaves is short.
-            view = memoryview(block)
-            yield bytearray().join((b"[", *left, view[:end], b"]")), True
+            view = memoryview(block)  # no copy of the text yet, as it is long: what the cut leaves is short
+            yield [*left, view[:end]], True
             left = [bytes(view[end:]).lstrip(b", \t\r\n")]
             size = len(left[0])
         if any(each.strip() for each in left):
-            yield bytearray().join((b"[", *left)), False
+            yield list(left), False
 
-    def _joined(self, left: list[bytes]) -> Iterator[tuple[bytearray, bool]]:
+    def _joined(self, left: list[bytes]) -> Iterator[tuple[list[Text], bool]]:
         """A piece of blocks of which none has a seam of its own: between two there may be one."""
         text = b"".join(left)
         end = last_seam(text, strange=True)
         if end is None:
             raise TraceError(f"{self._name} has {_MOST_EVENT // MIB} MiB without the end of an event, as no trace has.")
         left[:] = [text[end:].lstrip(b", \t\r\n")]
-        yield bytearray().join((b"[", text[:end], b"]")), True
+        yield [text[:end]], True
 
     def rest(self) -> Iterator[bytes]:
         """The blocks that have not been cut: what is left when the array has ended."""

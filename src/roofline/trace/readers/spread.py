@@ -1,27 +1,35 @@
 """Pieces of a trace's text decoded in order: here, and by other processes where an executor leads to some.
 
-A file that lies here unpacked is told to them as ranges of bytes, which they read themselves; other text is sent.
+These are told ranges of bytes, which they read themselves: of the file, where it lies here unpacked, else of memory
+that both see. Text is sent to them only where a system has no such memory.
 """
 
 from __future__ import annotations
 
+import pickle
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import BrokenExecutor, Executor, Future
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, BinaryIO, Protocol, cast
 
 from roofline.errors import TraceError
 from roofline.trace.readers.columns import Batch, narrowed
 from roofline.trace.readers.decode import Place, decode, decode_range
-from roofline.trace.readers.seams import next_seam
+from roofline.trace.readers.seams import Text, next_seam
+from roofline.trace.readers.shelf import Room, Shelf
 from roofline.units import MIB
 
 RANGE = 4 * MIB
-_ALONE = 16 * MIB  # [byte] before other processes are started
-_AHEAD = 2  # pieces in the hands of each worker
+_ALONE = RANGE  # [byte] before others are given anything
+_BUNDLE = 2  # pieces that a worker is given at once: what they name alike it sends once
+_AHEAD = 2  # bundles in the hands of each worker
+_MOST_WAITING = 16  # pieces and bundles a worker that wait for an earlier one
 _SEEN = 64 << 10  # [byte] in which the end of an event is sought first
 _MOST_EVENT = 64 * MIB
+
+Call = tuple[Callable[..., Batch], tuple[Any, ...]]
 
 
 class Work(Protocol):
@@ -32,12 +40,12 @@ class Work(Protocol):
         """How long its text is [byte]."""
         ...
 
-    def call(self) -> tuple[Callable[..., Batch], tuple[Any, ...]]:
+    def call(self) -> Call:
         """What decodes it, wherever it is called."""
         ...
 
-    def after(self, end: int) -> bytes:
-        """Its text after the bracket at `end` that closes the array of events."""
+    def after(self, end: int | None) -> bytes:
+        """Its text after the bracket at `end` that closes the array of events; all of it for None."""
         ...
 
     def first(self, count: int) -> bytes:
@@ -47,27 +55,27 @@ class Work(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Text in memory, in brackets or, where the file ends with it, after one."""
+    """Text in memory, in parts."""
 
-    text: bytearray
-    closed: bool
+    parts: list[Text]
+    closed: bool  # it was cut, and the file does not end with it
 
     @property
     def size(self) -> int:
         """How long its text is [byte]."""
-        return len(self.text)
+        return sum(map(len, self.parts))
 
-    def call(self) -> tuple[Callable[..., Batch], tuple[Any, ...]]:
+    def call(self) -> Call:
         """What decodes it, wherever it is called."""
-        return decode, (self.text, self.closed)
+        return decode, (bytearray().join((b"[", *self.parts, b"]" if self.closed else b"")), self.closed)
 
-    def after(self, end: int) -> bytes:
-        """Its text after the bracket at `end` that closes the array of events."""
-        return bytes(self.text[end : -1 if self.closed else None])
+    def after(self, end: int | None) -> bytes:
+        """Its text after the bracket at `end`, counted with the one before it; all of it for None."""
+        return b"".join(self.parts)[0 if end is None else end - 1 :]
 
     def first(self, count: int) -> bytes:
         """The first bytes of its text, with a bracket before them."""
-        return bytes(self.text[:count])
+        return b"".join((b"[", *self.parts))[:count]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,15 +92,16 @@ class Range:
         """How long its text is [byte]."""
         return self.end - self.begin
 
-    def call(self) -> tuple[Callable[..., Batch], tuple[Any, ...]]:
+    def call(self) -> Call:
         """What decodes it, wherever it is called."""
         return decode_range, (self.place, self.begin, self.end, self.closed)
 
-    def after(self, end: int) -> bytes:
-        """Its text after the bracket at `end` that closes the array of events."""
+    def after(self, end: int | None) -> bytes:
+        """Its text after the bracket at `end`, counted from where the file begins; all of it for None."""
+        at = self.begin if end is None else end
         with open(self.place.path, "rb") as file:
-            file.seek(end)
-            return file.read(self.end - end)
+            file.seek(at)
+            return file.read(self.end - at)
 
     def first(self, count: int) -> bytes:
         """The first bytes of its text, with a bracket before them."""
@@ -130,49 +139,101 @@ def _seam(file: BinaryIO, start: int, name: str) -> tuple[int, int] | None:
         length *= 8
 
 
-Waiting = tuple[Work, "Batch | Future[Batch]"]
+@dataclass(slots=True)
+class _Bundle:
+    """Pieces in the hands of a worker, or decoded here."""
+
+    pieces: list[Work]
+    answer: Future[bytes | int] | list[Batch]
+    rooms: list[Room]  # that hold their text
+    room: Room | None = None  # for the answer
+
+    @property
+    def ready(self) -> bool:
+        """Whether its columns are there."""
+        return isinstance(self.answer, list) or self.answer.done()
+
+    def batches(self) -> list[Batch]:
+        """The columns of each piece, once they are there."""
+        if isinstance(self.answer, list):
+            return self.answer
+        try:
+            answer = self.answer.result()
+            if isinstance(answer, int):
+                assert self.room is not None  # where the answer was written
+                answer = self.room.read(answer)
+            return pickle.loads(answer)
+        except (OSError, BrokenExecutor):  # a worker that does not see the file, or is gone: it is done here
+            return _here(self.pieces)
 
 
 def spread(pieces: Iterable[Work], executor: Executor | None, workers: int) -> Iterator[tuple[Work, Batch]]:
     """Each piece with its columns, in order; those that no worker is free for are decoded here."""
-    waiting: deque[Waiting] = deque()
+    waiting: deque[_Bundle] = deque()
     read = 0
+    shelf = Shelf()
+    pieces = iter(pieces)
     try:
         for piece in pieces:
-            busy = sum(isinstance(batch, Future) and not batch.done() for _, batch in waiting)
-            read += piece.size
-            function, arguments = piece.call()
-            if executor is not None and read > _ALONE and busy < _AHEAD * workers:
-                waiting.append((piece, executor.submit(away, function, *arguments)))
+            if executor is not None and read > _ALONE and sum(not each.ready for each in waiting) < _AHEAD * workers:
+                bundle = _sent([piece, *islice(pieces, _BUNDLE - 1)], executor, shelf)
             else:
-                waiting.append((piece, function(*arguments)))
-            while waiting and (_ready(waiting[0][1]) or len(waiting) > 2 * _AHEAD * workers + 2):
-                yield _taken(waiting)
+                bundle = _Bundle([piece], _here([piece]), [])
+            read += sum(each.size for each in bundle.pieces)
+            waiting.append(bundle)
+            while waiting and (waiting[0].ready or len(waiting) > _MOST_WAITING * workers):
+                yield from _taken(waiting, shelf)
         while waiting:
-            yield _taken(waiting)
+            yield from _taken(waiting, shelf)
     finally:
-        for _, batch in waiting:
-            if isinstance(batch, Future):
-                batch.cancel()
+        for each in waiting:
+            if isinstance(each.answer, Future):
+                each.answer.cancel()
+        shelf.close()
 
 
-def away(function: Callable[..., Batch], *arguments: Any) -> Batch:
-    """What a worker does: the columns of a piece, small as they are sent back."""
-    batch = function(*arguments)
-    batch.roles = {role: [narrowed(each) for each in parts] for role, parts in batch.roles.items()}
-    return batch
+def ready() -> None:
+    """What a worker does first: load what it will need."""
+    import numpy as np
+
+    np.zeros(1)
 
 
-def _ready(batch: Batch | Future[Batch]) -> bool:
-    return not isinstance(batch, Future) or batch.done()
+def away(calls: list[Call], room: Room | None) -> bytes | int:
+    """What a worker does: the columns of some pieces, pickled, or how long they are where there is room for them."""
+    known: dict[Any, Any] = {}
+    batches: list[Batch] = []
+    for function, arguments in calls:
+        batch = function(*arguments)
+        batch.roles = {role: [narrowed(each) for each in parts] for role, parts in batch.roles.items()}
+        batch.names = [known.setdefault(each, each) for each in batch.names]  # one object is sent once
+        batch.details = [known.setdefault(each, each) for each in batch.details]
+        batches.append(batch)
+    answer = pickle.dumps(batches, pickle.HIGHEST_PROTOCOL)
+    return len(answer) if room is not None and room.write(answer) else answer
 
 
-def _taken(waiting: deque[Waiting]) -> tuple[Work, Batch]:
-    piece, batch = waiting.popleft()
-    if not isinstance(batch, Future):
-        return piece, batch
-    try:
-        return piece, batch.result()
-    except (OSError, BrokenExecutor):  # a worker that does not see the file, or is gone: it is done here
-        function, arguments = piece.call()
-        return piece, function(*arguments)
+def _sent(pieces: list[Work], executor: Executor, shelf: Shelf) -> _Bundle:
+    """Pieces given to a worker: text that lies in no file on a shelf, where there is one."""
+    seen: list[Work] = []
+    rooms: list[Room] = []
+    for each in pieces:
+        if isinstance(each, Piece) and (room := shelf.put(each.parts, each.size)) is not None:
+            rooms.append(room)
+            seen.append(Range(room.place, room.at, room.at + each.size, each.closed))
+        else:
+            seen.append(each)
+    room = shelf.lend(1)
+    return _Bundle(seen, executor.submit(away, [each.call() for each in seen], room), rooms, room)
+
+
+def _here(pieces: list[Work]) -> list[Batch]:
+    return [function(*arguments) for function, arguments in (each.call() for each in pieces)]
+
+
+def _taken(waiting: deque[_Bundle], shelf: Shelf) -> Iterator[tuple[Work, Batch]]:
+    bundle = waiting.popleft()
+    yield from zip(bundle.pieces, bundle.batches(), strict=True)
+    for room in (*bundle.rooms, bundle.room):
+        if room is not None:
+            shelf.give(room)
