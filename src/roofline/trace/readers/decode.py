@@ -19,7 +19,7 @@ from roofline.trace.readers.seams import next_seam
 from roofline.units import MIB
 
 _OPEN, _CLOSE = b"[]"
-_PART = 2 * MIB  # [byte] what its events become fits the cache of a CPU
+_PART = MIB // 2  # [byte] what its events become fits the cache of a core
 
 
 @dataclass(frozen=True, slots=True)
