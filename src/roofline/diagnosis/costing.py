@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from roofline.device import Device
@@ -253,6 +254,12 @@ def _once(lent: Lent, rows: Ints, kinds: Ints, book: Book, found: Costing) -> No
         _share(trace, rows, kinds, book, found, group)
 
 
+@lru_cache(1 << 12)
+def _helps(name: str) -> bool:
+    """Whether a kernel only prepares another one's work, by its name."""
+    return _HELPERS.search(name) is not None
+
+
 def _share(trace: Trace, rows: Ints, kinds: Ints, book: Book, found: Costing, group: list[int]) -> None:
     """Divide one operator's cost among its kernels."""
     names, duration = trace.gpu.name[rows[group]], listed(trace.gpu.duration[rows[group]])
@@ -263,7 +270,7 @@ def _share(trace: Trace, rows: Ints, kinds: Ints, book: Book, found: Costing, gr
     doing = [
         at
         for at, label in enumerate(labels)
-        if not fitting or (CATEGORIES[int(kinds[group[at]])] in fitting and not _HELPERS.search(label))
+        if not fitting or (CATEGORIES[int(kinds[group[at]])] in fitting and not _helps(label))
     ]
     if spread is not None and spread.each:
         others = [activity for at, activity in enumerate(group) if at not in set(doing)]

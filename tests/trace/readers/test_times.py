@@ -26,6 +26,28 @@ def test_text_is_exact_at_any_size(us, thousandths):
     assert times.exact([text, b'"%s"' % text]).tolist() == [wanted, wanted]
 
 
+NUMBERS = st.builds(
+    lambda us, digits: f"{us}.{digits}".rstrip("."), st.integers(0, 10**17), st.text("0123456789", max_size=3)
+)
+
+
+@given(st.lists(NUMBERS, min_size=1, max_size=9))
+def test_plain_numbers_together_are_as_exact_as_each_alone(numbers):
+    """Of any length, with and without decimals: where 64 bits hold it, what was written; else it wrapped."""
+    wanted = [int(Fraction(each) * 1000) for each in numbers]
+
+    found = times.exact([each.encode() for each in numbers]).tolist()
+    assert found == [each if each < times.MOST else times.WRAPPED for each in wanted]
+
+
+@pytest.mark.parametrize("odd", [b"1.", b".5", b"1.2.3", b"", b"1.2345", b"-7", b"9" * 19, b"1\n2", b"null"])
+def test_an_odd_text_among_plain_ones(odd):
+    found = times.exact([b"1.5", odd, b"1712195495519689.812"]).tolist()
+
+    assert found[::2] == [1500, 1_712_195_495_519_689_812]
+    assert found[1:2] == times.exact([odd, b'""']).tolist()[:1]
+
+
 def test_whole_microseconds_since_1970_are_exact():
     assert times.nanoseconds([1_610_366_662_254_362]).tolist() == [1_610_366_662_254_362_000]
 

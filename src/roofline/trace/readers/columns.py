@@ -14,8 +14,9 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from roofline.trace.readers import times
-from roofline.trace.readers.records import CATEGORY, NONE, NOTHING, TIMES, Args, Row, TextEvent
+from roofline.trace.readers.records import CATEGORY, NONE, NOTHING, TIMES, Args, Raw, Row
 from roofline.trace.readers.words import DETAILS, DEVICE, FRAMES, MARK, MODULE, ROLES, reason
+from roofline.units import NS_PER_US
 
 if TYPE_CHECKING:
     import numpy as np
@@ -103,9 +104,10 @@ class _Numbers(dict[Any, int]):
 class Fill:
     """Events of one piece into the columns of its batch."""
 
-    def __init__(self, batch: Batch) -> None:
+    def __init__(self, batch: Batch, as_text: bool = False) -> None:
         self.batch = batch
         self.names, self.details, self.lanes = _Numbers(), _Numbers(), _Numbers()
+        self.as_text = as_text  # whether times are read as they are written: numbers have not held them exactly
         self._text: bytes | memoryview = b""
         self._events: Sequence[Row] = ()
         self._texts: dict[int, Row] | None = None
@@ -152,13 +154,14 @@ class Fill:
                 yield from categories.items()
 
     def _times(self, rows: list[Row]) -> tuple[Ints, Ints]:
-        if not isinstance(rows[0], TextEvent):
+        if not isinstance(rows[0].ts, Raw):
             try:
                 return times.nanoseconds([each.ts for each in rows]), times.nanoseconds([each.dur for each in rows])
             except times.Inexact:
                 rows = [self._as_text(each) for each in rows]
-        starts = times.exact([bytes(each.ts) for each in rows])
-        durations = times.exact([bytes(each.dur) for each in rows])
+                self.as_text = True
+        starts, durations = times.exact([each.ts for each in rows]), times.exact([each.dur for each in rows])
+        self.as_text = int(starts.max()) >= times.EXACT * NS_PER_US
         if bytes(rows[0].ts)[:1] == b'"':
             self.batch.notes["times are written as text, not as numbers"] += len(rows)
         return starts, durations
@@ -282,11 +285,17 @@ def _op_texts(args: list[Any]) -> tuple[list[int], list[bytes]]:
         or each.strides is not none
     ]
     those = args if len(told) == len(args) else [args[at] for at in told]
-    texts = [join((each.dims, each.types, each.strides, each.concrete)) for each in those]
-    for at, each in enumerate(those):
-        if each.collective is not none or each.module is not none:
-            texts[at] = _whole_text("op", each)
+    texts = [
+        join((each.dims, each.types, each.strides, each.concrete))
+        if each.collective is none and each.module is none
+        else join((each.dims, each.types, each.strides, each.concrete, none, *_rare(each)))
+        for each in those
+    ]
     return told, texts
+
+
+_rare = attrgetter("module", *DETAILS["kernel"][2:])  # of operators
+_of_collective = attrgetter(*DETAILS["kernel"][2:])
 
 
 def _old_texts(args: list[Any]) -> tuple[list[int], list[bytes]]:
@@ -303,10 +312,12 @@ def _old_texts(args: list[Any]) -> tuple[list[int], list[bytes]]:
 def _kernel_texts(args: list[Any]) -> tuple[list[int], list[bytes]]:
     """The launch geometry of every kernel, and the collective that it is of."""
     join = MARK.join
-    texts = [join((each.grid, each.block)) for each in args]
-    for at, each in enumerate(args):
-        if each.collective is not NOTHING:
-            texts[at] = _whole_text("kernel", each)
+    texts = [
+        join((each.grid, each.block))
+        if each.collective is NOTHING
+        else join((each.grid, each.block, *_of_collective(each)))
+        for each in args
+    ]
     return list(range(len(args))), texts
 
 

@@ -80,7 +80,7 @@ def decode(text: bytearray | memoryview, closed: bool) -> Batch:
     Where the array ends within it, `end` says where; what is not closed is the end of the file.
     """
     batch = Batch()
-    fill = Fill(batch)
+    fill = Fill(batch, getattr(_own, "as_text", False))  # as the piece before, which is mostly of the same file
     with _still():
         for part, at, last in _parts(text):
             _decode(fill, part, closed or not last)
@@ -88,6 +88,7 @@ def decode(text: bytearray | memoryview, closed: bool) -> Batch:
                 batch.end += at
                 break
         fill.close()
+    _own.as_text = fill.as_text
     return batch
 
 
@@ -121,7 +122,7 @@ def _parts(text: bytearray | memoryview) -> Iterator[tuple[memoryview, int, bool
 
 def _decode(fill: Fill, text: memoryview, closed: bool) -> None:
     try:
-        events = events_of(text)
+        events = events_of(text, fill.as_text)
     except ERRORS as error:
         own = bytes(text)
         fill.add(*_mended(own, error, fill.batch, closed))

@@ -122,12 +122,12 @@ _KINDS: dict[str, Any] = {
 _OLD = ("Kernel", "Memcpy", "Memset", "Operator", "Runtime", "Trace")  # as they were written in 2020 and 2021
 
 
-def _record(category: str) -> Any:
-    """The type of an event of one category; of those that are left out nothing is kept."""
+def _record(category: str, time: tuple[Any, Any]) -> Any:
+    """The type of an event of one category, with the type of its times; of those that are left out nothing is kept."""
     role = ROLES.get(category.lower())
     fields: list[Any] = []
     if role is not None:
-        fields = [("name", str | None, None), *((key, Any, None) for key in ("pid", "tid", "ts", "dur"))]
+        fields = [("name", str | None, None), ("pid", Any, None), ("tid", Any, None), ("ts", *time), ("dur", *time)]
         args = Args if category in _OLD else _KINDS[role]
         if args is not None:
             fields.append(("args", args | None, None))
@@ -136,20 +136,29 @@ def _record(category: str) -> Any:
     )
 
 
-_OF: dict[str, Any] = {category: _record(category) for category in (*ROLES, *filter(None, LEFT_OUT), *OTHERS, *_OLD)}
-CATEGORY: dict[type, str] = {kind: category for category, kind in _OF.items()}
+_CATEGORIES = (*ROLES, *filter(None, LEFT_OUT), *OTHERS, *_OLD)
+_NUMBERS, _TEXTS = [{each: _record(each, time) for each in _CATEGORIES} for time in ((Any, None), (Raw, NOTHING))]
+CATEGORY: dict[type, str] = {kind: category for kinds in (_NUMBERS, _TEXTS) for category, kind in kinds.items()}
 
-_ANY: Any = reduce(lambda kinds, kind: kinds | kind, _OF.values())
-_BY_CATEGORY: msgspec.json.Decoder[list[Any]] = msgspec.json.Decoder(list[_ANY])  # pyright: ignore[reportInvalidTypeForm]
-_EVENTS = msgspec.json.Decoder(list[Event | None])
+
+def _decoder(kinds: dict[str, Any]) -> msgspec.json.Decoder[list[Any]]:
+    union: Any = reduce(lambda several, kind: several | kind, kinds.values())
+    return msgspec.json.Decoder(list[union])  # pyright: ignore[reportInvalidTypeForm]
+
+
+_BY_CATEGORY, _BY_CATEGORY_TEXT = map(_decoder, (_NUMBERS, _TEXTS))
+_EVENTS, _TEXT_EVENTS = msgspec.json.Decoder(list[Event | None]), msgspec.json.Decoder(list[TextEvent | None])
 TIMES = msgspec.json.Decoder(list[Times | None])
 TEXT_EVENT = msgspec.json.Decoder(TextEvent | None)
 ERRORS = (msgspec.DecodeError, RecursionError, UnicodeDecodeError, ValueError)
 
 
-def events_of(text: bytes | bytearray | memoryview) -> Sequence[Row]:
-    """The events of a list; raises one of ERRORS where it is not sound, or not all that the text holds."""
+def events_of(text: bytes | bytearray | memoryview, as_text: bool = False) -> Sequence[Row]:
+    """The events of a list; raises one of ERRORS where it is not sound, or not all that the text holds.
+
+    `as_text`: their times as they are written, as no number holds those exactly.
+    """
     try:
-        return _BY_CATEGORY.decode(text)
+        return (_BY_CATEGORY_TEXT if as_text else _BY_CATEGORY).decode(text)
     except ERRORS:
-        return _EVENTS.decode(text)
+        return (_TEXT_EVENTS if as_text else _EVENTS).decode(text)
