@@ -75,7 +75,8 @@ _NAMED = {
     "nsys export --type sqlite FILE",
     (".ncu-rep",): "a report of Nsight Compute in its own format. Export it: ncu --import FILE --page raw --csv",
     (".pftrace", ".perfetto-trace", ".proto"): "a Perfetto trace, which is not read. Convert it: traceconv json FILE",
-    (".xplane.pb", ".pb"): "an XPlane profile of JAX or XLA, which is not read. Export its trace.json.gz",
+    (".xplane.pb", ".pb"): "an XPlane profile of JAX or XLA, which is not read. "
+    "Record with Nsight Systems: roofline record nsys",
     (".etl",): "a log of Windows, which is not read. Record with Nsight Systems",
 }
 
@@ -120,7 +121,7 @@ _OTHERS = (
     ),
     (
         rb"\x0a.{0,4}(/device:|/host:|Task Environment)",
-        "is an XPlane profile of JAX or XLA, which is not read. Export its trace.json.gz.",
+        "is an XPlane profile of JAX or XLA, which is not read. Record with Nsight Systems: roofline record nsys.",
     ),
 )
 

@@ -222,3 +222,14 @@ def test_progress_is_told(tmp_path):
 
 def test_errors_are_of_one_kind():
     assert issubclass(TraceError, RooflineError)
+
+
+def test_a_trace_of_another_tool_is_one_line(tmp_path):
+    """Its device would have been called idle; what the profiler itself wrote is read, also where nothing ran."""
+    named = {"ph": "M", "pid": 1, "name": "process_name", "args": {"name": "/device:GPU:0"}}
+    fused = {"ph": "X", "pid": 1, "tid": 13, "ts": 1, "dur": 5, "name": "loop_fusion"}
+    whole = {"displayTimeUnit": "ns", "metadata": {"highres-ticks": True}, "traceEvents": [named, fused]}
+    with pytest.raises(TraceError, match=r"another tool \(JAX.* none of its 2 events .*roofline record nsys"):
+        open_trace(write(tmp_path, whole))
+
+    assert len(open_trace(write(tmp_path, {"schemaVersion": 1, **whole})).gpu) == 0

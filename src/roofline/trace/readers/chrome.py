@@ -150,6 +150,12 @@ def _trace(source: Source, merged: Merged, beside: dict[str, Any]) -> Trace:
         )
     if not merged.read:
         raise TraceError(f"{source.name} has no events. Was the profiler stopped before anything ran?")
+    if not merged.used and beside and merged.ended and not _OWN & set(beside):
+        raise TraceError(
+            f"{source.name} is a Chrome trace of another tool (JAX, Perfetto, VizTracer or the like): none of its "
+            f"{merged.read:,} events is of a category of the PyTorch profiler. Record with that one (roofline record "
+            "pytorch), or any program with Nsight Systems (roofline record nsys)."
+        )
     warnings = [*source.warnings, *_warnings(merged)]
     base = beside.get("baseTimeNanoseconds")
     return Trace(
@@ -171,6 +177,10 @@ def _trace(source: Source, merged: Merged, beside: dict[str, Any]) -> Trace:
         versions=_versions(beside),
         warnings=tuple(warnings),
     )
+
+
+# Keys beside the events by which a file is the PyTorch profiler's, whatever is in it.
+_OWN = frozenset({"schemaVersion", "deviceProperties", "computeProperties", "baseTimeNanoseconds", "distributedInfo"})
 
 
 def _warnings(merged: Merged) -> Iterator[str]:
