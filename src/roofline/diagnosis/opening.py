@@ -104,6 +104,10 @@ _OTHERS = (
     (rb"\s*\[\s*\[\s*-?\d+\s*,", f"is a memory timeline, which has no times of kernels. {_TRACE}"),
     (rb'\s*\{\s*"\$schema"\s*:\s*"[^"]*speedscope', f"is a profile of speedscope, which has no device. {_TRACE}"),
     (
+        rb'\s*\[\s*\{\s*"(frame|children|metrics)"\s*:',
+        f"is a profile of Triton Proton, which has sums of kernels and no timeline, and is not read. {_TRACE}",
+    ),
+    (
         rb'\s*"?Domain"?,"?Function"?,',
         "is a table of calls of the host: no kernel is in it. Name the *_kernel_trace.csv.",
     ),

@@ -232,4 +232,7 @@ def test_a_trace_of_another_tool_is_one_line(tmp_path):
     with pytest.raises(TraceError, match=r"another tool \(JAX.* none of its 2 events .*roofline record nsys"):
         open_trace(write(tmp_path, whole))
 
+    with pytest.raises(TraceError, match="is a JSON list: none of its 2 events"):
+        open_trace(write(tmp_path, [named, fused]))
+
     assert len(open_trace(write(tmp_path, {"schemaVersion": 1, **whole})).gpu) == 0

@@ -203,6 +203,7 @@ TEXTS = {
     "sums of rocprof": '"Name","Calls","TotalDurationNs","AverageNs","Percentage"\n"a",1,2,2,100\n',
     "calls of the host": '"Domain","Function","Process_Id","Thread_Id","Correlation_Id","Start_Timestamp","End_Timestamp"\n',
     "Intel VTune": "Computing Task\tTotal Time\tInstance Count\n",
+    "Triton Proton": '[{"frame": {"name": "ROOT", "type": "function"}, "metrics": {"count": 1}, "children": []}]',
     "Intel's unitrace": "=== Device Timing Summary ===\n\n      Total Execution Time (ns):    1\n== L0 Backend ==\n",
     "speedscope": '{"$schema": "https://www.speedscope.app/file-format-schema.json", "profiles": []}',
 }

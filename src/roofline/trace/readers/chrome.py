@@ -45,7 +45,7 @@ def read(source: Source, executor: Executor | None = None, workers: int = 1) -> 
     if pieces.bare:
         merged.notes["the file is a bare list of events: it does not say on what device or rank they ran"] += 1
     beside: dict[str, Any] = {} if pieces.bare else _beside(pieces.head, tail, merged)
-    return _trace(source, merged, beside)
+    return _trace(source, merged, beside, pieces.bare)
 
 
 def _from_stream(pieces: Pieces, merged: Merged, executor: Executor | None, workers: int) -> bytes:
@@ -142,7 +142,7 @@ def _parsed(text: str, merged: Merged) -> dict[str, Any] | None:
     return cast(dict[str, Any], value) if isinstance(value, dict) else None
 
 
-def _trace(source: Source, merged: Merged, beside: dict[str, Any]) -> Trace:
+def _trace(source: Source, merged: Merged, beside: dict[str, Any], bare: bool) -> Trace:
     if merged.wrapped:
         raise TraceError(
             f"{source.name} has a device activity of more than a century, a negative duration written without its "
@@ -150,11 +150,11 @@ def _trace(source: Source, merged: Merged, beside: dict[str, Any]) -> Trace:
         )
     if not merged.read:
         raise TraceError(f"{source.name} has no events. Was the profiler stopped before anything ran?")
-    if not merged.used and beside and merged.ended and not _OWN & set(beside):
+    if not merged.used and merged.ended and not _OWN & set(beside):
+        what = "a JSON list" if bare else "a Chrome trace of another tool (JAX, Perfetto, VizTracer or the like)"
         raise TraceError(
-            f"{source.name} is a Chrome trace of another tool (JAX, Perfetto, VizTracer or the like): none of its "
-            f"{merged.read:,} events is of a category of the PyTorch profiler. Record with that one (roofline record "
-            "pytorch), or any program with Nsight Systems (roofline record nsys)."
+            f"{source.name} is {what}: none of its {merged.read:,} events is of a category of the PyTorch profiler. "
+            "Record with that one (roofline record pytorch), or any program with Nsight Systems (roofline record nsys)."
         )
     warnings = [*source.warnings, *_warnings(merged)]
     base = beside.get("baseTimeNanoseconds")
