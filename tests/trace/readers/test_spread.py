@@ -72,7 +72,9 @@ def test_the_limit_holds_for_ranges_of_a_file(tmp_path, monkeypatch):
         open_trace(write(tmp_path, json.dumps(many())), executor=pool, workers=1, most=1000)
 
 
-@pytest.mark.parametrize("fault", ["no memory that others see", "no memory left", "answers too long"])
+@pytest.mark.parametrize(
+    "fault", ["no memory that others see", "no process file system", "no memory left", "answers too long"]
+)
 def test_whatever_others_cannot_see_reaches_them_otherwise(fault, tmp_path, monkeypatch):
     """Text is sent, answers come back as they are, and what fails is done here: the same columns."""
     path = write(tmp_path, gzip.compress(json.dumps(many()).encode()))
@@ -80,6 +82,8 @@ def test_whatever_others_cannot_see_reaches_them_otherwise(fault, tmp_path, monk
     small_pieces(monkeypatch, 512)
     if fault == "no memory that others see":
         monkeypatch.delattr(shelf.os, "memfd_create")
+    elif fault == "no process file system":
+        monkeypatch.setattr(shelf.os, "getpid", lambda: 0)
     elif fault == "no memory left":
         monkeypatch.setattr(shelf.os, "pwrite", refused)
     else:
