@@ -11,11 +11,13 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
 from limits import no_hang
+from roofline.errors import RooflineError
 from traces import event, kernel, launch, small, trace, write
 
 
@@ -267,3 +269,32 @@ def test_a_scheduler_without_dask(roofline, tmp_path, monkeypatch):
 
     assert (answer.code, answer.out) == (2, "")
     assert "pip install distributed" in answer.err
+
+
+def test_as_many_helpers_as_a_file_is_worth(tmp_path, monkeypatch):
+    """By its size, packed or not, up to eight processes; a database is read by one, whatever its size."""
+    from roofline.cli import diagnose
+
+    asked: list[int] = []
+
+    @contextmanager
+    def pool(helpers):
+        asked.append(helpers)
+        yield None
+
+    monkeypatch.setattr(diagnose, "_pool", pool)
+    monkeypatch.setattr(diagnose, "_cpus", lambda: 64)
+    monkeypatch.setattr(diagnose, "_LARGE", 100)
+    for name, text, processes in (
+        ("small.json", b"{" * 99, None),
+        ("large.json", b"{" * 250, None),
+        ("huge.json", b"{" * 5000, None),
+        ("huge.json", b"{" * 5000, 20),
+        ("large.json.gz", b"\x1f\x8b" * 20, None),
+        ("large.db", b"SQLite format 3\0" + bytes(4096), None),
+    ):
+        (tmp_path / name).write_bytes(text)
+        with suppress(RooflineError):
+            diagnose._diagnosed(str(tmp_path / name), None, processes)
+
+    assert asked == [2, 7, 19, 4]

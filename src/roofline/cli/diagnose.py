@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from roofline.model import Model
 
 _TURN = 0.0005  # [s] for which a thread may run while another one waits
-_LARGE = 24 * MIB  # [byte] of a file, packed a tenth of it, from which on other processes are worth their start
+_LARGE = 24 * MIB  # [byte] of a file, packed a tenth of it, that are worth the start of a process
+_MOST = 8  # processes that read one file, unless more are asked for: one of them puts together what all have read
 
 
 def diagnose(
@@ -80,7 +81,8 @@ def diagnose(
     limit
         The most text that is read, unpacked, as 16GiB; 8GiB without it.
     processes
-        Processes that read a large file, or several ones, together; as many as there are CPUs.
+        Processes that read a large file, or several ones, together. Without it as many as there are CPUs, and of one
+        file no more than 8, each for 24 MiB of it.
     scheduler
         Of several ranks: the address of a Dask scheduler, as tcp://HOST:8786, whose workers read a file each. They need
         this package and the same paths.
@@ -99,17 +101,16 @@ def diagnose(
         raise BadValue("--capture is of one trace, and several were named. Name the one that replays it.")
     supply = None if device is None else load_device(device)
     known = None if model is None else load_model(model)
-    workers = processes or len(os.sched_getaffinity(0))
     if scheduler is not None and len(file) < 2:
         raise BadValue("--scheduler shares out the files of several ranks, and one file was named: leave it out.")
-    run = _run(file, limit, workers, supply, scheduler) if len(file) > 1 else None
+    run = _run(file, limit, processes, supply, scheduler) if len(file) > 1 else None
     found = (
         run.slowest
         if run is not None
         else _diagnosed(
             file[0],
             limit,
-            workers,
+            processes,
             model=known,
             device=supply,
             precision=Precision(weights, kv, compute=compute),
@@ -190,12 +191,14 @@ def _save(found: Diagnosis, chart: str | None, report: str | None, words: list[s
         written(each)
 
 
-def _run(files: list[str], limit: int | None, processes: int, device: Device | None, scheduler: str | None) -> Run:
+def _run(
+    files: list[str], limit: int | None, processes: int | None, device: Device | None, scheduler: str | None
+) -> Run:
     """The ranks of a run, each file read by a process of its own where there are several, or by a worker of Dask."""
     from roofline.diagnosis.ranks import diagnose_ranks
     from roofline.trace.readers import MOST
 
-    helpers = min(processes, len(files)) if any(map(_large, files)) else 0
+    helpers = min(processes or _cpus(), len(files)) if any(map(_worth, files)) else 0
     with ExitStack() as stack:
         progress = stack.enter_context(_progress(plain=True))
         if scheduler is not None:
@@ -205,10 +208,11 @@ def _run(files: list[str], limit: int | None, processes: int, device: Device | N
         return diagnose_ranks(files, MOST if limit is None else limit, device, executor, progress)
 
 
-def _diagnosed(file: str, limit: int | None, processes: int, **ran: Any) -> Diagnosis | Assessment:
+def _diagnosed(file: str, limit: int | None, processes: int | None, **ran: Any) -> Diagnosis | Assessment:
     with ExitStack() as stack:
         progress = stack.enter_context(_progress())
-        helpers = processes - 1 if _large(file) else 0
+        worth = _worth(file)
+        helpers = min(worth, (processes or min(_cpus(), _MOST)) - 1) if worth and not _is_database(file) else 0
         executor = stack.enter_context(_pool(helpers)) if helpers else None
         from roofline import diagnosis  # after the helpers have started: they load meanwhile, too
         from roofline.diagnosis.ranks import Run
@@ -217,20 +221,32 @@ def _diagnosed(file: str, limit: int | None, processes: int, **ran: Any) -> Diag
     return found.slowest if isinstance(found, Run) else found  # of one file there is no run
 
 
-def _large(file: str) -> bool:
-    """Whether a file is large enough for more than one process; one that is not local may be, a database is not."""
+def _cpus() -> int:
+    """CPUs that this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+def _worth(file: str) -> int:
+    """How many other processes a file is worth by its size; one that is not local may be as large as any."""
+    try:
+        size = Path(file).expanduser().stat().st_size
+    except (OSError, ValueError, RuntimeError):
+        return _MOST if "://" in file else 0
+    return size // (_LARGE // 10 if file.endswith((".gz", ".zst", ".xz", ".bz2", ".zip", ".tgz")) else _LARGE)
+
+
+def _is_database(file: str) -> bool:
+    """Whether a file lies here and is no text: one process alone reads it."""
+    from roofline.trace.readers.sqlite import MAGIC
+
     try:
         path = Path(file).expanduser()
-        size = path.stat().st_size
-        if size >= _LARGE and path.is_file():
-            from roofline.trace.readers.sqlite import MAGIC
-
-            with path.open("rb") as opened:
-                if opened.read(len(MAGIC)) == MAGIC:
-                    return False
+        if not path.is_file():
+            return False
+        with path.open("rb") as opened:
+            return opened.read(len(MAGIC)) == MAGIC
     except (OSError, ValueError, RuntimeError):
-        return "://" in file
-    return size >= (_LARGE // 10 if file.endswith((".gz", ".zst", ".xz", ".bz2", ".zip", ".tgz")) else _LARGE)
+        return False
 
 
 @contextmanager
