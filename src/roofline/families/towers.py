@@ -1,6 +1,6 @@
 """Vision towers, by the `model_type` of the larger model that has them."""
 
-from typing import cast
+from typing import Any, cast
 
 from roofline.config import Config
 from roofline.families import tower
@@ -24,6 +24,18 @@ def _patch(config: Config, channels: str = "num_channels", temporal: str = "") -
     """Numbers of one patch."""
     found = config.integer(channels, "the channels of an image", 3, most=1 << 10)
     return found * side(config, "patch_size") ** 2 * (side(config, temporal) if temporal else 1)
+
+
+def _vit(config: Config, **more: Any) -> Vit:
+    """A tower whose sizes stand under the names that most have; `more` as `Vit` has it."""
+    return Vit(
+        _size(config, "hidden_size"),
+        _depth(config, "num_hidden_layers"),
+        _size(config, "num_attention_heads"),
+        _size(config, "intermediate_size"),
+        _patch(config),
+        **more,
+    )
 
 
 @tower("qwen3_vl", "qwen3_vl_moe")
@@ -68,12 +80,8 @@ def kimi_k25(config: Config, text: int) -> Tower:
     old = {"init_pos_emb_height": "pos_emb_height", "init_pos_emb_width": "pos_emb_width"}
     config = config.having({old.get(key, key): value for key, value in keys.items()})
     width, merge = _size(config, "hidden_size"), side(config, "merge_kernel_size")
-    vit = Vit(
-        width,
-        _depth(config, "num_hidden_layers"),
-        _size(config, "num_attention_heads"),
-        _size(config, "intermediate_size"),
-        _patch(config),
+    vit = _vit(
+        config,
         positions=_size(config, "pos_emb_height") * _size(config, "pos_emb_width"),
         after=True,
     )
@@ -89,12 +97,8 @@ def gemma4(config: Config, text: int) -> Tower:
     """Gemma 4: rows and columns have a table of positions each; squares of patches are pooled into one token."""
     bias = config.flag("attention_bias", False)
     width, pool = _size(config, "hidden_size"), side(config, "pooling_kernel_size")
-    vit = Vit(
-        width,
-        _depth(config, "num_hidden_layers"),
-        _size(config, "num_attention_heads"),
-        _size(config, "intermediate_size"),
-        _patch(config),
+    vit = _vit(
+        config,
         positions=2 * _size(config, "position_embedding_size"),
         patch_bias=False,
         kv_heads=_size(config, "num_key_value_heads"),
@@ -151,12 +155,8 @@ def llama4(config: Config, text: int) -> Tower:
     share = config.share("pixel_shuffle_ratio", 0.5)
     fewer = round(1 / share**2) if share else 1
     hidden = Axis("vision_hidden", width)
-    vit = Vit(
-        width,
-        _depth(config, "num_hidden_layers"),
-        _size(config, "num_attention_heads"),
-        _size(config, "intermediate_size"),
-        _patch(config),
+    vit = _vit(
+        config,
         positions=patches + 1,
         patch_bias=False,
         before=True,
@@ -218,12 +218,8 @@ def gemma3(config: Config, text: int) -> Tower:
     width, patch = _size(config, "hidden_size"), side(config, "patch_size")
     patches = (side(config, "image_size") // patch) ** 2
     tokens = config.integer("mm_tokens_per_image", "the tokens of an image", 256, most=1 << 20)
-    vit = Vit(
-        width,
-        _depth(config, "num_hidden_layers"),
-        _size(config, "num_attention_heads"),
-        _size(config, "intermediate_size"),
-        _patch(config),
+    vit = _vit(
+        config,
         positions=patches,
         rotated=False,
         after=True,
@@ -242,12 +238,8 @@ def mistral3(config: Config, text: int) -> Tower:
     """Mistral 3: Pixtral, squares of patches merged into one token."""
     width = _size(config, "hidden_size")
     merge = config.integer("spatial_merge_size", "how many patches are one token", 2, most=1 << 10)
-    vit = Vit(
-        width,
-        _depth(config, "num_hidden_layers"),
-        _size(config, "num_attention_heads"),
-        _size(config, "intermediate_size"),
-        _patch(config),
+    vit = _vit(
+        config,
         patch_bias=False,
         norms=1,
         biases=False,
