@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+import tomllib
+from pathlib import Path
 
 import pytest
 
@@ -99,6 +101,35 @@ KNOWN = {
 @pytest.mark.parametrize(("wanted", "name"), [(kind, name) for kind, names in KNOWN.items() for name in names])
 def test_known_names(wanted, name):
     assert category(name) == wanted
+
+
+LIBRARIES = tomllib.loads((Path(__file__).parent / "kernel_names.toml").read_text("utf-8"))
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_names_of_the_libraries(library):
+    wrong = {
+        name: (wanted, found)
+        for wanted, names in LIBRARIES[library].items()
+        for name in names
+        if (found := category(name)) != wanted
+    }
+    assert not wrong
+
+
+@pytest.mark.parametrize("pad", range(0, 240, 7))
+def test_half_a_word_is_no_word(pad):
+    """What stands where a long name is cut is not read as another word: a lambda is no LAMB."""
+    frame = "void at::native::vectorized_elementwise_kernel<2, at::native::maximum_kernel_cuda<"
+    name = f"{frame}{'1, ' * (pad // 3)}{{lambda(c10::Half, c10::Half)#1}}>, std::array<char*, 2ul> >(int)"
+
+    assert category(name) == "elementwise"
+
+
+def test_the_arguments_of_a_template_do_not_stand_above_the_name():
+    assert category("void rotary_kernel<flash::Params, at::native::AdamFunctor>(float*)") == "elementwise"
+    assert category("_ZN4vllm14rms_norm_kernelIN5flash6ParamsEEEvPT_") == "normalisation"
+    assert category("void cutlass::device_kernel<flash::Params>(flash::Params)") == "attention"
 
 
 def test_where_the_name_says_nothing_the_operator_does():

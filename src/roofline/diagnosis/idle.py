@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from roofline.trace.timeline import Spans
 
     Ints = NDArray[np.signedinteger[Any]]
+    Flags = NDArray[np.bool_]
 
 DATA, START_UP, COLLECTIVE = "data loading", "start-up", "waiting for a collective"
 SYNC, HOST, LATENCY = "synchronisation", "host-bound launch", "launch latency"
@@ -48,7 +49,10 @@ _HOST_SETS = {
     ),
     COLLECTIVE: re.compile(r"^(c10d::|gloo:|nccl:|mpi:|ucc:)|barrier|wait_tensor|^record_param_comms"),
 }
-_SYNC = re.compile(r"Synchronize|^(cuda|hip|cu)Memcpy|^(cuda|hip)(Free|Event(Query|Sync)|StreamQuery)|_local_scalar")
+_SYNC = re.compile(
+    r"Synchronize|^(cuda|hip|cu)Memcpy|^(cuda|hip)(Free|Event(Query|Sync)|StreamQuery)|^(ur|pi)(QueueFinish|EventWait)"
+    r"|_local_scalar"
+)
 _SHOWN = 5
 _AT_ONCE = 1 << 18
 
@@ -61,7 +65,7 @@ def idle(trace: Trace, links: Links, rows: Ints, busy: Spans, window: tuple[int,
     if not len(starts):
         return [], []
     following = rows[np.searchsorted(trace.gpu.start[rows], ends, "left")]  # the activity that ends each gap
-    host = _Host.of(trace)
+    host = _Host.of(trace, _launching(trace, links, rows))
     found = {cause: Cause(cause, 0, 0, 0) for cause in MEANING}
     for at in range(0, len(starts), _AT_ONCE):
         part = slice(at, at + _AT_ONCE)
@@ -77,28 +81,43 @@ def idle(trace: Trace, links: Links, rows: Ints, busy: Spans, window: tuple[int,
     longest = np.argsort(starts - ends, kind="stable")[:_SHOWN]
     shown = (starts[longest], ends[longest])
     parts = dict(_parts(trace, links, host, shown, following[longest]))
-    gaps = _longest(trace, parts, shown, following[longest], window[0])
+    gaps = _longest(trace, host, parts, shown, following[longest], window[0])
     give_back()
     return causes, gaps
 
 
 @dataclass(frozen=True, slots=True)
 class _Host:
-    """When the host did what a gap is put down to: each time at most one of these, and waits."""
+    """When the host did what a gap is put down to: each time at most one of these, and waits.
 
+    Only `threads` that launch count: what a watchdog waits for, or a loader reads ahead, keeps no launch up.
+    """
+
+    threads: Flags  # which threads of the trace
     sets: tuple[tuple[str, Spans], ...]
     waits: Spans
 
     @classmethod
-    def of(cls, trace: Trace) -> _Host:
+    def of(cls, trace: Trace, threads: Flags) -> _Host:
         """These times of a trace."""
         taken = timeline.union(trace.calls.start[:0], trace.calls.start[:0])
         sets: list[tuple[str, Spans]] = []
         for cause, pattern in _HOST_SETS.items():
-            spans = timeline.subtract(_spans(trace, pattern), taken)
+            every = (_named(trace, each, pattern, threads) for each in (trace.ops, trace.calls, trace.marks))
+            spans = timeline.subtract(timeline.join(*every), taken)
             taken = timeline.join(taken, spans)
             sets.append((cause, spans))
-        return cls(tuple(sets), _named(trace, trace.calls, _SYNC))
+        return cls(threads, tuple(sets), _named(trace, trace.calls, _SYNC, threads))
+
+
+def _launching(trace: Trace, links: Links, rows: Ints) -> Flags:
+    """Which threads launched any of these activities; all of them where no launch is recorded."""
+    import numpy as np
+
+    call = links.call[rows]
+    found = np.zeros(len(trace.threads) + 1, bool)  # one more for what is of no thread
+    found[trace.calls.thread[call[call != NONE]]] = True
+    return found if found.any() else ~found
 
 
 def _parts(trace: Trace, links: Links, host: _Host, gaps: Spans, following: Ints) -> Iterator[tuple[str, Ints]]:
@@ -125,32 +144,40 @@ def _parts(trace: Trace, links: Links, host: _Host, gaps: Spans, following: Ints
     yield (BETWEEN if on_host else UNKNOWN), np.where(known, 0, ends - starts)
 
 
-def _longest(trace: Trace, parts: dict[str, Ints], gaps: Spans, following: Ints, window_start: int) -> list[Gap]:
+def _longest(
+    trace: Trace, host: _Host, parts: dict[str, Ints], gaps: Spans, following: Ints, window_start: int
+) -> list[Gap]:
     """The longest gaps, with what most of each is due to."""
     return [
         Gap(
             at=start - window_start,
             length=end - start,
             cause=max(parts, key=lambda cause: int(parts[cause][at])),
-            host=_host(trace, start, end),
+            host=_did(trace, host.threads, start, end),
             next=readable(trace.names[int(trace.gpu.name[following[at]])]),
         )
         for at, (start, end) in enumerate(zip(*map(listed, gaps), strict=True))
     ]
 
 
-def _host(trace: Trace, start: int, end: int) -> str:
-    """What covers most of a time on the host; of those that cover it alike, the shortest."""
+_STEP = re.compile(r"ProfilerStep#\d+\Z")  # holds all that the host does, and tells nothing of it
+
+
+def _did(trace: Trace, threads: Flags, start: int, end: int) -> str:
+    """What covers most of a time on the threads that launch; of those that cover it alike, the shortest."""
     import numpy as np
 
     best = ("", 0, 0)
     for ranges in (trace.calls, trace.ops, trace.marks):
         upto = int(np.searchsorted(ranges.start, end))
         meet = _running(ranges, upto, start)
+        meet = meet[threads[ranges.thread[meet]]]
         inside = np.minimum(ranges.start[meet] + ranges.duration[meet], end) - np.maximum(ranges.start[meet], start)
         most = inside > max(best[1], (end - start) // 4)
         for at, cover in zip(listed(meet[most])[-50:], listed(inside[most])[-50:], strict=True):
             length = int(ranges.duration[at])
+            if _STEP.match(trace.names[int(ranges.name[at])]):
+                continue
             if cover > best[1] or (cover == best[1] and length < best[2]):
                 best = (trace.names[int(ranges.name[at])], cover, length)
     return best[0]
@@ -167,14 +194,10 @@ def _running(ranges: Ranges, upto: int, time: int) -> Ints:
     return np.concatenate(parts) if parts else np.zeros(0, np.int64)
 
 
-def _spans(trace: Trace, pattern: re.Pattern[str]) -> Spans:
-    return timeline.join(*(_named(trace, each, pattern) for each in (trace.ops, trace.calls, trace.marks)))
-
-
-def _named(trace: Trace, ranges: Ranges, pattern: re.Pattern[str]) -> Spans:
-    """Where a host event ran whose name has the pattern."""
+def _named(trace: Trace, ranges: Ranges, pattern: re.Pattern[str], threads: Flags) -> Spans:
+    """Where a host event ran on these threads whose name has the pattern."""
     import numpy as np
 
     fitting = np.array([bool(pattern.search(name)) for name in trace.names], bool)
-    mine = fitting[ranges.name] if len(ranges) else np.zeros(0, bool)
+    mine = fitting[ranges.name] & threads[ranges.thread] if len(ranges) else np.zeros(0, bool)
     return timeline.union(ranges.start[mine], ranges.start[mine] + ranges.duration[mine])

@@ -34,10 +34,11 @@ def launches(trace: Trace, links: Links, rows: Ints, captured: int = 0) -> Launc
     single = rows[linked & plain]
     single_call = links.call[single]
     delay = gpu.start[single] - calls.start[single_call] if len(single) else np.zeros(0, np.int64)
+    delay = delay[delay >= 0]  # where the clocks of host and device disagree it is not known
     launching = np.zeros(len(calls), bool)
     launching[single_call] = True
     cost = _median(calls.duration[launching])
-    short = rows[kernels & (gpu.duration[rows] < (cost or 0))]
+    short = single[gpu.duration[single] < (cost or 0)]  # those of a graph cost no launch each
     wait, wait_most = _median(delay), int(np.percentile(delay, 95)) if len(delay) else None
     del delay
     depth, starved = _depth(trace, rows, call) if linked.any() else (None, None)
@@ -65,7 +66,10 @@ def _median(values: Ints) -> int | None:
 
 
 def _depth(trace: Trace, rows: Ints, call: Ints) -> tuple[float, float]:
-    """How many activities were launched and not finished at a launch: the median, and the share of none."""
+    """How many activities were launched and not finished at a launch: the median, and the share of none.
+
+    A graph is one launch, however many kernels it replays.
+    """
     import numpy as np
 
     launched, ends = trace.gpu.spans(rows)  # what no call launched counts as launched at its start
@@ -73,9 +77,11 @@ def _depth(trace: Trace, rows: Ints, call: Ints) -> tuple[float, float]:
     launched[linked] = trace.calls.start[call[linked]]
     launched.sort()
     ends.sort()
-    done = np.searchsorted(ends, launched, "right")
-    del launched, ends
-    depth = np.maximum(np.arange(len(done)) - done, 0)
+    seen = np.zeros(len(trace.calls), bool)
+    seen[call[linked]] = True
+    times = trace.calls.start[seen]
+    before = np.searchsorted(launched, times, "left")
+    depth = np.maximum(before - np.searchsorted(ends, times, "right"), 0)
     return float(np.median(depth)), int((depth == 0).sum()) / len(depth)
 
 

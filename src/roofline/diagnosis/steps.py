@@ -9,7 +9,7 @@ from roofline.diagnosis.passes import NEW, OLD
 from roofline.diagnosis.result import MarkedTime, Pass, Step, Steps
 from roofline.trace import timeline
 from roofline.trace.coding import tally
-from roofline.trace.events import NONE, Trace, listed
+from roofline.trace.events import NONE, Ranges, Trace, listed
 from roofline.trace.link import Links
 
 if TYPE_CHECKING:
@@ -36,8 +36,39 @@ def steps(trace: Trace, links: Links, rows: Ints) -> Steps | None:
         fitting = np.array([bool(pattern.match(name)) for name in trace.names], bool)
         mine = np.flatnonzero(fitting[marks.name]) if len(marks) else np.zeros(0, np.int64)
         if len(mine):
-            return _steps(trace, links, rows, mine)
+            return _steps(trace, links, rows, _one_loop(trace, links, rows, mine))
     return None
+
+
+def _one_loop(trace: Trace, links: Links, rows: Ints, mine: Ints) -> Ints:
+    """The marks of the thread that launched most within its own, without those that lie within another one."""
+    import numpy as np
+
+    marks, calls = trace.marks, trace.calls
+    threads = list(tally(marks.thread[mine]))
+    call = links.call[rows]
+    called = call[call != NONE]
+    loops = [_outermost(marks, mine[marks.thread[mine] == thread]) for thread in threads]
+    if len(loops) == 1 or not len(called):
+        return loops[0]
+    launched = [
+        int(
+            timeline.inside(
+                timeline.union(*marks.spans(loop)), calls.start[called[calls.thread[called] == thread]]
+            ).sum()
+        )
+        for loop, thread in zip(loops, threads, strict=True)
+    ]
+    return loops[int(np.argmax(launched))]
+
+
+def _outermost(marks: Ranges, mine: Ints) -> Ints:
+    """Those of one thread that start before no other one has ended; marks are in order of their start."""
+    import numpy as np
+
+    start, end = marks.spans(mine)
+    reach = np.maximum.accumulate(end)
+    return mine[np.r_[True, (start[1:] >= reach[:-1]) | (end[1:] > reach[:-1])]]
 
 
 def _steps(trace: Trace, links: Links, rows: Ints, mine: Ints) -> Steps:
@@ -92,8 +123,9 @@ def passes(trace: Trace) -> tuple[Pass, ...]:
         for name in listed(trace.marks.name)
         if "execute_" in trace.names[name] or "step[" in trace.names[name]
     ]
-    found = [each for each in map(_pass, names[:_MOST_PASSES]) if each is not None]
-    return tuple(found)
+    found = [each for each in map(_pass, names[: 2 * _MOST_PASSES]) if each is not None]
+    exact = [each for each in found if "execute_" in each.name]  # stands within a mark that says less of the same pass
+    return tuple((exact or found)[:_MOST_PASSES])
 
 
 def _pass(name: str) -> Pass | None:

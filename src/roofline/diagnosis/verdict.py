@@ -39,7 +39,8 @@ def verdict(
     times = _times(shares, causes, kernels)
     most = max(times, key=lambda each: times[each])
     if most in ("host", "input"):
-        return most, f"{NAMES[most]}: {_idle(causes, gaps, times[most], window)}"
+        why = "because the host had nothing for it" if most == "host" else "waiting for data"
+        return most, f"{NAMES[most]}: {_idle(causes, gaps, times[most], window, why)}"
     if most == "communication":
         return most, (
             f"Communication-bound: {percent(times[most] / window)} of the window is communication with nothing "
@@ -63,14 +64,14 @@ def _between(share: float, causes: Sequence[Cause]) -> str:
     )
 
 
-def _idle(causes: Sequence[Cause], gaps: Sequence[Gap], time: float, window: int) -> str:
+def _idle(causes: Sequence[Cause], gaps: Sequence[Gap], time: float, window: int, why: str) -> str:
     idle = sum(each.time for each in causes)
     first = max(causes, key=lambda each: each.time)
     longest = max((each.length for each in gaps if each.cause in _HOSTS), default=0)
     alone = f", most of it one gap of {si(longest / NS_PER_S, 's', 3)}" if longest > _MOST * idle else ""
     return (
-        f"the device was idle {percent(idle / window)} of the window, {percent(time / idle)} of that because the host "
-        f"had nothing for it{alone}; first cause: {first.cause}."
+        f"the device was idle {percent(idle / window)} of the window, {percent(time / idle)} of that {why}{alone}; "
+        f"first cause: {first.cause}."
     )
 
 

@@ -27,6 +27,7 @@ CATEGORIES = (
 )
 COMPUTE = CATEGORIES[:10]
 _LOOKED_AT = 240  # characters of a name: what stands further behind are arguments of arguments
+_TAIL = re.compile(r"[A-Za-z]*\Z")  # half a word at the cut would read as another one
 _LETTERS = re.compile(r"[a-z]+")
 
 # Category, words, tokens, patterns.
@@ -51,7 +52,7 @@ def _rule(entry: Mapping[str, Any]) -> Rule:
 
 
 def _first(kind: str, name: str) -> str:
-    text = name[:_LOOKED_AT].lower()
+    text = (_TAIL.sub("", name[:_LOOKED_AT]) if len(name) > _LOOKED_AT else name).lower()
     letters = frozenset(_LETTERS.findall(text))
     for found, words, tokens, pattern in _rules()[kind]:
         if any(map(text.__contains__, words)) or not tokens.isdisjoint(letters):
@@ -63,9 +64,29 @@ def _first(kind: str, name: str) -> str:
 
 @lru_cache(1 << 16)
 def category(name: str, operator: str = "") -> str:
-    """The category of a kernel by its name; where that says nothing, by the operator that launched it."""
-    found = _first("rule", "::".join(_words(name)) if name.startswith("_Z") else name)
+    """The category of a kernel by its name; where that says nothing, by the operator that launched it.
+
+    What a function calls itself stands above what its template's arguments are called; only of frames, which run what
+    they are given, do the arguments tell more.
+    """
+    whole = "::".join(_words(name)) if name.startswith("_Z") else name
+    own = "::".join(_words(name, nested=False)) if name.startswith("_Z") else _own(name)
+    found = "other" if _FRAMES.search(own) else _first("rule", own)
+    if found == "other":
+        found = _first("rule", whole)
     return _first("operator", operator) if found == "other" and operator else found
+
+
+_FRAMES = re.compile(
+    r"(?<!\w)(?:(?:vectorized_|unrolled_|templated_|legacy_|_)*elem(?:ent)?wise_kernel|reduce_kernel|device_kernel"
+    r"|multi_tensor_apply_kernel|kernelPointwiseApply|_?kernel_agent|static_kernel|kentry|kernel|entry|run)\w*\Z",
+    re.IGNORECASE,
+)
+
+
+def _own(name: str) -> str:
+    """A function's own name with its namespaces: what stands before the arguments of the template and the call."""
+    return re.split(r"[<(\[{]", name.replace("(anonymous namespace)::", ""), maxsplit=1)[0]
 
 
 _NAMESPACES = re.compile(
@@ -112,8 +133,11 @@ _WORD = re.compile(r"[A-Za-z]\w{2,}\Z")
 _LENGTH = re.compile(r"(?<!DF)(?<!L[a-z])(?<!\d)(\d{1,3})(?=[A-Za-z_])")  # not of a literal or of DF16
 
 
-def _words(name: str) -> list[str]:
-    """The identifiers of a mangled name: each stands after its length."""
+_ENDS = "IEPRvijlmbfdhtxyS"  # what follows a function's own name: its template's arguments, or those of the call
+
+
+def _words(name: str, *, nested: bool = True) -> list[str]:
+    """The identifiers of a mangled name: each stands after its length; without `nested`, the function's own only."""
     found: list[str] = []
     at = 0
     while match := _LENGTH.search(name, at):
@@ -121,6 +145,8 @@ def _words(name: str) -> list[str]:
         word = name[match.end() : at]
         if word != "_GLOBAL__N_1":
             found.append(word)
+        if not nested and name[at : at + 1] in _ENDS:
+            break
     return found
 
 

@@ -8,17 +8,24 @@ from collections.abc import Iterator
 
 from roofline.diagnosis.findings import Finding, counted
 from roofline.diagnosis.idle import DATA, HOST, LATENCY, START_UP, SYNC
+from roofline.diagnosis.result import Cause
 from roofline.diagnosis.rules.scene import Scene, rule
 from roofline.trace.coding import tally
 from roofline.trace.events import Ranges
 from roofline.units import GIGA, NS_PER_S, percent, si, significant
 
-_SYNCS = re.compile(r"Synchronize|^(cuda|hip|cu)Memcpy(?!.*Async)|^(cuda|hip)EventSync")
+_SYNCS = re.compile(r"Synchronize|^(cuda|hip|cu)Memcpy(?!.*Async)|^(cuda|hip)EventSync|^(ur|pi)(QueueFinish|EventWait)")
 _ASKS = re.compile(r"^aten::(item|_local_scalar_dense|nonzero|is_nonzero|equal|unique\w*|masked_select)$")
 _COMPILES = re.compile(r"_compile\b|compile_fx|dynamo|CachingAutotuner|precompile|async_compile|PyCodeCache", re.I)
 
 
 _MOST = 0.5  # of what is at stake
+_LONG = 50  # launches that would fit in a gap, from which on launching is not what it is made of
+
+
+def _each(scene: Scene, cause: str) -> float:
+    """The mean gap of a cause [ns]."""
+    return next((each.time / each.gaps for each in scene.found.causes if each.cause == cause), 0.0)
 
 
 def _copies(count: int) -> str:
@@ -26,10 +33,14 @@ def _copies(count: int) -> str:
 
 
 def _gaps(scene: Scene, *causes: str) -> str:
+    """The gaps of each cause; one gap may have several, a part of it each."""
     mine = [each for each in scene.found.causes if each.cause in causes]
-    count, time = counted(sum(each.gaps for each in mine), "gap"), sum(each.time for each in mine)
-    longest = max(each.longest for each in mine)
-    return f"{count} of {si(time / NS_PER_S, 's', 3)}, the longest {si(longest / NS_PER_S, 's', 3)}"
+    return "; ".join((f"{each.cause}: " if len(causes) > 1 else "") + _sized(each) for each in mine)
+
+
+def _sized(cause: Cause) -> str:
+    took, longest = si(cause.time / NS_PER_S, "s", 3), si(cause.longest / NS_PER_S, "s", 3)
+    return f"1 gap of {took}" if cause.gaps == 1 else f"{cause.gaps:,} gaps, {took} in all, the longest {longest}"
 
 
 def _counts(scene: Scene, ranges: Ranges, pattern: re.Pattern[str]) -> Counter[str]:
@@ -51,7 +62,7 @@ def launch_gaps(scene: Scene) -> Iterator[Finding]:
         return
     evidence = [_gaps(scene, HOST, LATENCY), f"{percent(each.starved)} of launches found the device without work"]
     alone = next((gap for gap in scene.found.gaps if gap.cause in (HOST, LATENCY)), None)
-    if alone is not None and alone.length >= _MOST * stake * NS_PER_S:
+    if alone is not None and alone.length > _MOST * stake * NS_PER_S:
         host = f", the host in {alone.host[:80]}" if alone.host else ""
         evidence.append(f"most of it is one gap of {si(alone.length / NS_PER_S, 's', 3)}{host}, then {alone.next[:60]}")
         advice = (
@@ -60,6 +71,16 @@ def launch_gaps(scene: Scene) -> Iterator[Finding]:
         )
     elif each.replayed > _MOST * sum(row.calls for row in scene.found.kernels):
         advice = "kernels are replayed by graphs already: look at what the host does from one launch to the next."
+    elif each.cost is not None and _each(scene, HOST) > _LONG * each.cost:
+        longest = next((gap.host for gap in scene.found.gaps if gap.cause == HOST and gap.host), "")
+        evidence.append(
+            f"{si(_each(scene, HOST) / NS_PER_S, 's', 3)} a gap on average, where a launch costs the host "
+            f"{si(each.cost / NS_PER_S, 's', 3)}" + (f"; in the longest it was in {longest[:80]}" if longest else "")
+        )
+        advice = (
+            "look at what the host does in the long gaps, with a profile of Python (py-spy, with_stack=True): they are "
+            "no cost of launches, and a graph helps only where it takes their place."
+        )
     else:
         advice = (
             "CUDA or HIP graphs (torch.compile mode=reduce-overhead) for what repeats, fewer and larger kernels, and a "
@@ -132,7 +153,7 @@ def pageable(scene: Scene) -> Iterator[Finding]:
     took, moved = sum(each.sum for each in rows), sum(each.bytes for each in rows)
     pinned = [each for each in scene.found.copies if each.pinned]
     evidence = [
-        f"{_copies(sum(each.calls for each in rows))} of {si(float(moved), 'B', 3)} took "
+        f"{_copies(sum(each.calls for each in rows))}, {si(float(moved), 'B', 3)} in all, took "
         f"{si(took / NS_PER_S, 's', 3)}: {significant(moved * NS_PER_S / max(took, 1) / GIGA)} GB/s"
     ]
     fast = max((each.bytes * NS_PER_S / each.sum for each in pinned if each.sum), default=0.0)
@@ -165,8 +186,9 @@ def exposed_copies(scene: Scene) -> Iterator[Finding]:
         "Copies with nothing computed beside them",
         took,
         tuple(
-            f"{each.kind}{', pinned' if each.pinned else ''}: {each.calls:,} copies of {si(float(each.bytes), 'B', 3)} "
-            f"took {si(each.sum / NS_PER_S, 's', 3)}: {significant(each.bytes * NS_PER_S / each.sum / GIGA)} GB/s"
+            f"{each.kind}{', pinned' if each.pinned else ''}: {_copies(each.calls)}, {si(float(each.bytes), 'B', 3)} "
+            f"in all, took {si(each.sum / NS_PER_S, 's', 3)}: "
+            f"{significant(each.bytes * NS_PER_S / each.sum / GIGA)} GB/s"
             for each in rows[:3]
             if each.sum > 0.01 * sum(row.sum for row in rows)
         ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any, cast
 
@@ -167,15 +168,17 @@ def layout(scene: Scene) -> Iterator[Finding]:
     gpu, owners = scene.trace.gpu, scene.costs.owner
     lost, calls, within = 0, 0, 0
     names: dict[str, int] = {}
-    for at in listed(np.flatnonzero((scene.costs.why == HELPER) & (gpu.kind[scene.rows] == KERNEL))):
+    helpers = (scene.costs.why == HELPER) | (scene.kinds == CATEGORIES.index("convolution"))
+    for at in listed(np.flatnonzero(helpers & (gpu.kind[scene.rows] == KERNEL))):
         row = int(scene.rows[at])
         name = scene.trace.names[int(gpu.name[row])]
-        operator = scene.costs.operator(int(owners[at]))
-        if "conv" in operator and any(word in name.lower() for word in _LAYOUT):
+        operator = scene.costs.operator(int(owners[at])) if owners[at] != NONE else ""
+        if _CUDNN.match(name) or ("conv" in operator and any(word in name.lower() for word in _LAYOUT)):
             lost, calls = lost + int(gpu.duration[row]), calls + 1
             names[name] = names.get(name, 0) + int(gpu.duration[row])
     if calls:
-        within = sum(each.time for each in scene.found.placed if each.work.op == "conv")
+        convolution = scene.rows[scene.kinds == CATEGORIES.index("convolution")]
+        within = int(gpu.duration[convolution].sum()) - lost
         most = max(names, key=lambda each: names[each])
         yield Finding(
             "layout",
@@ -190,6 +193,7 @@ def layout(scene: Scene) -> Iterator[Finding]:
         )
 
 
+_CUDNN = re.compile(r"(?:void )?cudnn::ops::\w*to(?:nhwc|nchw)", re.IGNORECASE)  # told by the name alone
 _LAYOUT = ("nchwto", "nhwcto", "tonchw", "tonhwc", "transpose")
 
 
