@@ -73,7 +73,7 @@ def test_everything_that_a_trace_can_hold_is_shown(roofline, tmp_path):
     for words in (
         "rank 1 of 4",
         "Note: device activities at time 0 that take 0.",
-        "the file has 1 more",
+        "GPU 0, one of 2 in the file",
         "Copies DtoH, pinned: 1 with 4 KiB",
         "Replayed by a graph: 20 kernels",
         "were launched outside of the record",

@@ -10,6 +10,7 @@ from roofline.diagnosis.breakdown import breakdown, categories, communication, c
 from roofline.diagnosis.costing import Costing, costing
 from roofline.diagnosis.coverage import coverage
 from roofline.diagnosis.demanded import kernel_rows
+from roofline.diagnosis.gpus import fed_by_its_own, pick, rows_of, side_by_side
 from roofline.diagnosis.graphs import Lent, lend
 from roofline.diagnosis.idle import idle
 from roofline.diagnosis.launches import launches
@@ -22,7 +23,7 @@ from roofline.diagnosis.verdict import verdict
 from roofline.errors import UnknownName
 from roofline.recognition import Recognition, recognise
 from roofline.trace import timeline
-from roofline.trace.coding import counted
+from roofline.trace.coding import tally
 from roofline.trace.events import HOST, Card, Trace
 from roofline.trace.host import on_host
 from roofline.trace.link import link
@@ -34,22 +35,25 @@ if TYPE_CHECKING:
     Ints = NDArray[np.signedinteger[Any]]
 
 
-def diagnose_trace(trace: Trace, supply: Device | None = None, capture: Trace | None = None) -> Diagnosis:
-    """Where the time of a trace's device went; of several devices, the one with the most activities.
+def diagnose_trace(
+    trace: Trace, supply: Device | None = None, capture: Trace | None = None, number: int | None = None
+) -> Diagnosis:
+    """Where the time of a trace's device went: of `number`, else of the device with the most activities.
 
     Bounds are those of `supply`, else of the device that the file names. `capture` is of the pass that captured the
-    graphs that this one replays: it tells their operators.
+    graphs that this one replays: it tells their operators. Raises BadValue where the file has no device `number`.
     """
-    import numpy as np
-
     if supply is not None or not trace.cards:  # with a card the operators may have run there, and only launched
         trace = on_host(trace)
     gpu = trace.gpu
-    devices, counts = counted(gpu.device)
-    device = int(devices[counts.argmax()]) if len(devices) else None
-    rows = np.flatnonzero(gpu.device == device) if device is not None else np.zeros(0, np.int64)
-    rows = rows.astype(np.int32) if len(gpu) < 1 << 31 else rows
+    device = pick(trace, number)
+    rows = rows_of(gpu, device)
     links = link(trace)
+    devices = tally(gpu.device)
+    beside = side_by_side(trace, links) if len(devices) > 1 else ()
+    own = fed_by_its_own(trace, links, rows) if beside else trace
+    if own is not trace:
+        trace, links = own, link(own)
     kinds = categories(trace, links, rows) if len(rows) else rows
     busy = timeline.union(*gpu.spans(rows))
     window = (int(gpu.start[rows[0]]), int(gpu.spans(rows)[1].max())) if len(rows) else (0, 0)
@@ -83,7 +87,7 @@ def diagnose_trace(trace: Trace, supply: Device | None = None, capture: Trace | 
         communication=communication(gpu, rows, kinds),
         counts=trace.counts,
         bytes=trace.bytes,
-        others={int(each): int(n) for each, n in zip(devices, counts, strict=True) if each != device},
+        others={each: count for each, count in devices.items() if each != device},
         verdict=sentence,
         warnings=(*trace.warnings, *_unused(lent, capture)),
         supply=supply,
@@ -94,6 +98,7 @@ def diagnose_trace(trace: Trace, supply: Device | None = None, capture: Trace | 
         limit=limit,
         sampled=counters,
         ranges=marked(trace, links, rows),
+        devices=beside,
     )
     if device == HOST:  # nothing is launched, and what the rules advise is about a device
         unlaunched = replace(found.launches, unlinked=0, unlinked_time=0)

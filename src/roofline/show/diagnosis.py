@@ -10,9 +10,11 @@ from rich.console import Group, RenderableType
 from roofline.diagnosis.beside import utilisation
 from roofline.diagnosis.exchanges import Exchange, exchanges
 from roofline.diagnosis.findings import counted
+from roofline.diagnosis.gpus import label
 from roofline.diagnosis.result import Diagnosis, KernelRow, Launches, MarkedTime, Pass, Steps
 from roofline.diagnosis.sampled import said
 from roofline.show.diagnosis_record import bandwidth, device_name, earlier, ridges, together
+from roofline.show.runs import devices_text
 from roofline.show.terminal import Cell, bullets, table, text
 from roofline.trace.events import Card
 from roofline.units import GIGA, KIB, NS_PER_S, column, gib, percent, scale, si, significant
@@ -38,6 +40,7 @@ def diagnosis_text(found: Diagnosis) -> RenderableType:
     blocks: list[RenderableType] = [text(_title(found), "bold"), text(_subtitle(found), "dim")]
     blocks += [text(f"Note: {each}.", "yellow") for each in found.warnings]
     blocks += [text(), text(found.verdict), text()]
+    blocks += [devices_text(found), text()] if found.devices else []
     if found.window:
         blocks += [_where(found), text(), *_beside(found)]
         blocks += _findings(found)
@@ -74,7 +77,7 @@ def _subtitle(found: Diagnosis) -> str:
     if found.recognition is not None:
         facts.append(found.recognition.id or f"device {found.recognition.status}")
     if found.others:
-        facts.append(f"device {found.device}; the file has {len(found.others)} more")
+        facts.append(f"{label(found.device or 0)}, one of {len(found.others) + 1} in the file")
     return ", ".join(facts)
 
 
