@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from roofline.cli.options import Bytes, Number, Ranks, Workers, print_json, written
+from roofline.cli.options import Bytes, Number, Ranks, Sequences, Tokens, Workers, print_json, written
 from roofline.dtypes import STORED
 from roofline.errors import BadValue, shown
 from roofline.units import MIB
@@ -43,6 +43,9 @@ def diagnose(
     kv: str = "bf16",
     compute: str = "bf16",
     tp: Ranks | None = None,
+    sequences: Sequences | None = None,
+    input: Tokens | None = None,
+    output: Tokens | None = None,
     work: Annotated[str | None, Parameter(negative=())] = None,
     capture: Annotated[str | None, Parameter(negative=())] = None,
     gpu: Number | None = None,
@@ -74,6 +77,12 @@ def diagnose(
         Of a benchmark: rate of GEMMs and attention.
     tp
         Of a benchmark: ranks of tensor parallelism.
+    sequences
+        Of a benchmark: requests at once, where its file does not say.
+    input
+        Of a benchmark: tokens that each request brings, where its file does not say.
+    output
+        Of a benchmark: tokens that are made for each request, where its file does not say.
     work
         Of counters: what one launch does, as "linear m=8192 n=8192 k=8192": its bytes beside those measured.
     capture
@@ -120,6 +129,9 @@ def diagnose(
             device=supply,
             precision=Precision(weights, kv, compute=compute),
             tp=tp,
+            sequences=sequences,
+            input_tokens=input,
+            output_tokens=output,
             work=None if work is None else work_of(work),
             capture=capture,
             gpu=gpu,

@@ -26,6 +26,9 @@ def diagnose(
     device: Device | None = None,
     precision: Precision | None = None,
     tp: int | None = None,
+    sequences: int | None = None,
+    input_tokens: int | None = None,
+    output_tokens: int | None = None,
     work: Work | None = None,
     capture: str | os.PathLike[str] | None = None,
     gpu: int | None = None,
@@ -37,7 +40,8 @@ def diagnose(
     """Where the time of a profiled run went; of counters, collectives and benchmarks what they say of a limit.
 
     The file may be packed, or a URL; of several, one a rank, traces are laid beside each other. `model`, `device`,
-    `precision`, `tp` and `work` say what ran, where the file does not. `capture` is a trace of the pass that captured
+    `precision`, `tp`, `work`, and of a benchmark `sequences` at once and the lengths of requests, say what ran, where
+    the file does not. `capture` is a trace of the pass that captured
     the graphs that this one replays: their kernels have the operators that it recorded. `gpu` is the number of the
     device, of a trace that has several; without it the one with the most activities.
 
@@ -75,7 +79,8 @@ def diagnose(
     from roofline.diagnosis.benchmarks import Run
     from roofline.workload import Precision
 
-    return assess(found, printable(os.fspath(path)), Run(model, device, precision or Precision(), tp, work))
+    ran = Run(model, device, precision or Precision(), tp, work, sequences, input_tokens, output_tokens)
+    return assess(found, printable(os.fspath(path)), ran)
 
 
 def _captured(path: str | os.PathLike[str], most: int) -> Trace:

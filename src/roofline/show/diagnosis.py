@@ -381,7 +381,7 @@ def _read(found: Diagnosis) -> Iterable[str]:
     events = "event" if counts.read == 1 else "events"
     yield f"{counts.read:,} {events} in {gib(found.bytes)} of text; used: {used or 'none'}"
     left = ", ".join(
-        f"{count:,} {reason}" for reason, count in sorted(counts.left_out.items(), key=lambda each: -each[1])
+        f"{reason} ({count:,})" for reason, count in sorted(counts.left_out.items(), key=lambda each: -each[1])
     )
     if left:
         yield f"left out: {left}"
