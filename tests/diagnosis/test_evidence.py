@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -247,6 +248,18 @@ def test_an_idle_card_is_never_called_busy():
     assert "no counter says what limits" in row.sentence
 
 
+def test_figures_are_those_of_the_samples_that_are_told_of():
+    """Half of the time idle, half of it waiting for memory: not 38 % of the memory's time."""
+    found, row = cards(*[{"engine_active": 0.0, "dram_active": 0.0, "tensor_active": 0.0}] * 3, *[MEMORY] * 3)
+
+    assert row.sentence.startswith("In 50 % of the samples it reads 100 % busy and waits for memory; idle in 50 %")
+    assert "memory active 75 %" in row.sentence
+    assert row.means["dram_active"] == pytest.approx(0.375)
+    assert found.verdict.startswith("GPU 0: in 50 %")
+    assert any("DRAM_ACTIVE" in each for each in found.notes)
+    assert any("Utilisation" in each for each in cards({"busy": 1.0})[0].notes)
+
+
 def test_neither_memory_nor_compute():
     """Kernels run all the time and nothing is near full; much over PCIe is said."""
     found, _ = cards(*[{"engine_active": 1.0, "dram_active": 0.1, "tensor_active": 0.1, "pcie_sent": 40e9}] * 5)
@@ -363,7 +376,10 @@ def test_bus_bandwidth_for_training():
 
 def test_one_rank():
     """It sends nothing, and nothing is said of a link."""
-    assert "a single rank" in assess(log(ranks=1, link=1.0), "x").verdict
+    alone = log(ranks=1, link=1.0)
+    assert "a single rank" in assess(alone, "x").verdict
+    again = replace(alone, runs=alone.runs * 3)
+    assert assess(again, "x").verdict == assess(alone, "x").verdict
 
 
 # --- benchmarks and training logs

@@ -58,11 +58,12 @@ def _of_json(source: Source, executor: Executor | None, workers: int) -> Trace |
 
 def _of_text(source: Source) -> Evidence:
     refused = refusal(source.head) or _other(source.head)
-    reader = reader_of(source.head) if refused is None else None
-    if reader is None:
+    found = reader_of(source.head) if refused is None else None
+    if found is None:
         raise TraceError(f"{source.name} {refused or _by_name(source.name) or _UNKNOWN}")
+    reader, prefix = found
     try:
-        return reader.read(Lines(source.blocks, source.warnings))
+        return reader.read(Lines(source.blocks, source.warnings, prefix))
     except BadValue as error:
         if str(error).startswith(source.name):  # the limit of the text that is read
             raise
