@@ -20,6 +20,7 @@ from roofline.trace.events import Card
 from roofline.units import GIGA, KIB, NS_PER_S, column, gib, percent, scale, si, significant
 
 _WHOLE = 0.995  # of the compute time: what is left beyond is not worth a sentence
+_TELLING = 0.01  # of the time of all activities, below which the cost of what has one says nothing
 _TOLD = 0.5  # of the compute time with a cost, below which an MFU says nothing
 _BEATEN = 1.005  # of its bound: what is printed as more than 100 %
 _IDLE = 0.0005  # of the window: what is printed as 0.1 %
@@ -97,12 +98,14 @@ def _costs(found: Diagnosis) -> Iterable[str]:
     if found.supply is None:
         reason = found.supply_from.rstrip(".")
         yield f"No bounds: {reason}." + ("" if "--device" in reason else " Name the device with --device.")
-    flops, moved, _, least, of_bound = together(row.demand for row in found.kernels)
-    if least is not None and of_bound is not None:
+    flops, moved, seconds, least, of_bound = together(row.demand for row in found.kernels)
+    whole = sum(each.sum for each in found.kernels)
+    if seconds >= _TELLING * _s(whole):
         done = si(float(flops), "FLOP") if flops else si(float(moved), "B")
-        yield f"What has a cost, together: {done}, bound {si(least, 's')}, {percent(of_bound)} of it reached."
-    elif flops or moved:
-        yield f"What has a cost, together: {si(float(flops), 'FLOP')} over {si(float(moved), 'B')}."
+        if least is not None and of_bound is not None:
+            yield f"What has a cost, together: {done}, bound {si(least, 's')}, {percent(of_bound)} of it reached."
+        elif flops or moved:
+            yield f"What has a cost, together: {done}" + (f" over {si(float(moved), 'B')}." if flops else ".")
     yield from above(found.kernels[:_KERNELS])
     if (used := mfu(found)) is not None:
         yield f"MFU {used[0]}: {used[1]}."
