@@ -31,6 +31,7 @@ class Reader:
 READERS = (
     Reader("Nsight Compute", ncu.sniff, ncu.read),
     Reader("nsys stats", nsys_stats.sniff, nsys_stats.read),
+    Reader("nsys stats", nsys_stats.sniff_json, nsys_stats.read_json),
     Reader("nccl-tests", nccl.sniff, nccl.read),
     Reader("nccl-tests", nccl_json.sniff, nccl_json.read),
     Reader("Prometheus", dcgm.sniff_answer, dcgm.read_answer),

@@ -95,13 +95,19 @@ def _kernels(groups: Sequence[KernelGroup], whole: float) -> RenderableType:
         (("re-read", "right"), ["" if each.reread is None else f"{significant(each.reread)}x" for each in shown]),
         (("limit", "left"), [each.limit for each in shown]),
     ]
-    columns += [each for each in optional if any(each[1])]
+    more = [each for each in optional if any(each[1])]
+    if not more:  # sums: what is known is how the time divides
+        more = [
+            (("share", "right"), [_share(each.share) for each in shown]),
+            (("category", "left"), [each.category for each in shown]),
+        ]
+    columns += more
     rows: list[list[Cell]] = [
         [text(cell, STYLES.get(cell, "")) for cell in row] for row in zip(*(cells for _, cells in columns), strict=True)
     ]
     made = table([head for head, _ in columns], rows)
-    more = len(groups) - len(shown)
-    return Group(made, text(f"{more} more: --json has them.", "dim")) if more else made
+    left = len(groups) - len(shown)
+    return Group(made, text(f"{left} more: --json has them.", "dim")) if left else made
 
 
 def cards_table(cards: Sequence[CardState], most: int = 64) -> RenderableType:
