@@ -24,7 +24,7 @@ from roofline.errors import UnknownName
 from roofline.recognition import Recognition, recognise
 from roofline.trace import timeline
 from roofline.trace.coding import tally
-from roofline.trace.events import HOST, Card, Trace
+from roofline.trace.events import HOST, KERNEL, Card, Trace
 from roofline.trace.host import on_host
 from roofline.trace.link import link
 
@@ -67,6 +67,9 @@ def diagnose_trace(
     kernels, placed = kernel_rows(lent.trace, lent.links, rows, kinds, costs, supply)
     counters = sampled(trace, device, busy, supply)
     limit, sentence = told(counters, *verdict(shares, causes, gaps, kernels, window[1] - window[0]))
+    unseen = len(rows) > 0 and not (gpu.kind[rows] == KERNEL).any()
+    if unseen and 2 * total_time(shares) < window[1] - window[0]:
+        limit, sentence = "", _NO_KERNEL
     found = Diagnosis(
         source=trace.source,
         format=trace.format,
@@ -89,7 +92,7 @@ def diagnose_trace(
         bytes=trace.bytes,
         others={each: count for each, count in devices.items() if each != device},
         verdict=sentence,
-        warnings=(*trace.warnings, *_unused(lent, capture)),
+        warnings=(*trace.warnings, *_unused(lent, capture), *((_COPIES_ALONE,) if unseen else ())),
         supply=supply,
         supply_from=supply_from,
         placed=placed,
@@ -103,7 +106,16 @@ def diagnose_trace(
     if device == HOST:  # nothing is launched, and what the rules advise is about a device
         unlaunched = replace(found.launches, unlinked=0, unlinked_time=0)
         return replace(found, warnings=(*found.warnings, _OPERATORS), launches=unlaunched)
-    return replace(found, findings=findings(Scene(found, trace, links, rows, kinds, costs)))
+    said = findings(Scene(found, trace, links, rows, kinds, costs))
+    return replace(found, findings=tuple(each for each in said if not unseen or each.rule in _OF_COPIES))
+
+
+_NO_KERNEL = "No kernel is in this record, only copies and memsets: how busy the device was is not told."
+_COPIES_ALONE = (
+    "no kernel was recorded on this device: what counts as idle is the time without copies and memsets, in which "
+    "kernels may have run"
+)
+_OF_COPIES = ("pageable-copies", "exposed-copies")
 
 
 _OPERATORS = (
