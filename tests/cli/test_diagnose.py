@@ -35,6 +35,16 @@ def test_text_says_where_the_time_went(roofline, tmp_path):
     assert max(map(len, answer.out.splitlines())) <= 80
 
 
+def test_a_cost_of_next_to_nothing_is_not_told(roofline, tmp_path):
+    """A memset of 4 bytes is all that has a cost: its bound is no figure of the run."""
+    memset = event("gpu_memset", "Memset (Device)", 3000, 1, args={"device": 0, "stream": 7, "bytes": 4})
+    alone = roofline("diagnose", write(tmp_path, trace(memset, kernel("triton_x", 1000, 1, 1)), "a.json")).out
+    beside = roofline("diagnose", write(tmp_path, trace(memset, kernel("triton_x", 1000, 900, 1)), "b.json")).out
+
+    assert "together: 4" in alone
+    assert "together" not in beside
+
+
 def test_json_is_one_object(roofline, tmp_path):
     answer = roofline("diagnose", write(tmp_path, small()), "--json")
 
@@ -75,7 +85,7 @@ def test_everything_that_a_trace_can_hold_is_shown(roofline, tmp_path):
     for words in (
         "rank 1 of 4",
         "Note: device activities at time 0 that take 0.",
-        "the file has 1 more",
+        "GPU 0, one of 2 in the file",
         "Copies DtoH, pinned: 1 with 4 KiB",
         "Replayed by a graph: 20 kernels",
         "were launched outside of the record",

@@ -84,6 +84,14 @@ def test_kernels(roofline, write):
     )
 
 
+def test_sums_have_shares(roofline, write):
+    """What is known of kernels by their sums: how the time divides, also behind a report without kernels."""
+    beside = "Total (MB),Count,Avg (MB),Operation\n90.0,3,30.0,[CUDA memcpy HtoD]\n\n"
+    found = roofline("diagnose", write(beside + STATS.rstrip() + "\n300,6000,1,1,1,1,1,0,flash_fwd\n"))
+
+    assert "75.0 %  attention" in found.out
+
+
 def test_wrapped_files(roofline, write):
     """Packed, and in UTF-16 as PowerShell writes."""
     assert roofline("diagnose", write(gzip.compress(NCCL.encode())), "--json").json["kind"] == "collectives"
@@ -110,6 +118,11 @@ def test_idle_cards_are_called_idle(roofline, write):
         (b"NVR\0report", "ncu --import"),
         (b"\x00\x01\x02" * 100, "in no format that is read"),
         ("", "is empty"),
+        ("Total (MB),Count,Avg (MB),Operation\n90.0,3,30.0,[CUDA memcpy HtoD]\n", "cuda_gpu_kern_sum"),
+        ("NVTX Range,Style,PID,TID,NVTX Inst,Kern Inst,Total Time (ns),Kernel Name\n:f,a,1,1,3,3,6000,k\n", "kern_sum"),
+        ('[{"Start (ns)": 1, "Duration (ns)": 5, "Name": "k"}]', "nsys export --type sqlite"),
+        ('{"Id":1}\n{"Type":48,"CudaEvent":{"startNs":"1"}}\n', "nsys export --type sqlite"),
+        (b"\x89HDF\r\n\x1a\n", "HDF5, Arrow or Parquet"),
     ],
 )
 def test_refusals(roofline, write, text, said):

@@ -127,7 +127,7 @@ def test_a_prometheus_servers_answers(roofline):
     with serving({"/metrics": (200, "prometheus_build_info 1\n"), "/api/v1/query": (200, body)}) as address:
         answer = roofline("watch", address, "--count", 1)
 
-    assert "GPU 0: Reads 100 % busy and computes" in answer.out
+    assert "GPU 0: reads 100 % busy and computes" in answer.out
 
 
 def free_port() -> int:

@@ -74,6 +74,22 @@ def test_other_shapes_are_told(tmp_path):
     assert any("shapes differ for 100 %" in each for each in found.warnings)
 
 
+def test_windows_that_hold_other_amounts_of_work(tmp_path):
+    """Two windows of 100 us without steps: 10 passes of 10 us before, 8 of 12.5 after."""
+
+    def passes(count, length):
+        return [kernel(name, 100 + length * n + part, length / 2, 2 * n) for n in range(count)
+                for name, part in (("a", 0), ("b", length / 2))]  # fmt: skip
+
+    before, after = side(tmp_path, "a.json", *passes(10, 10)), side(tmp_path, "b.json", *passes(8, 12.5))
+    (said,) = compare(before, after).warnings
+    steps = side(tmp_path, "c.json", *passes(8, 12.5), *marks(50, 50))
+
+    assert "ran 20 % less often after. For the same work it is 25 % slower" in said
+    assert compare(before, before).warnings == ()
+    assert not [each for each in compare(steps, steps).warnings if "amounts of work" in each]
+
+
 def test_more_than_one_difference_is_told(tmp_path):
     card = {"id": 0, "name": "NVIDIA B200", "totalGlobalMem": 191_501_041_664, "numSms": 148}
     before = side(tmp_path, "a.json", *product(1, 100, 50), *marks(100, 100))

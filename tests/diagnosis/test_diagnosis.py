@@ -241,6 +241,15 @@ def test_of_several_devices_the_busiest_in_number(diagnosed):
     assert found.others == {0: 1}
 
 
+def test_what_ran_while_the_cause_of_idle_times_is_unknown(diagnosed):
+    """Most of the window is idle, no call says why; the rest is communication."""
+    found = diagnosed(
+        kernel("ncclDevKernel_Generic_1", 1000, 90, 1), kernel("sgemm", 1090, 10, 2), kernel("sgemm", 1900, 10, 3)
+    )
+
+    assert found.verdict.endswith("with work queued or unrecorded. Of the rest, 82 % is communication.")
+
+
 def test_amd_numbers_its_devices_otherwise(diagnosed):
     """Agent 9 of a file that lists one card is that card; of cards that differ it is unknown."""
     amd = {"id": 0, "name": "AMD Instinct MI300X", "totalGlobalMem": 1, "numSms": 304}

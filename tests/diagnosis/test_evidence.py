@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -247,6 +248,18 @@ def test_an_idle_card_is_never_called_busy():
     assert "no counter says what limits" in row.sentence
 
 
+def test_figures_are_those_of_the_samples_that_are_told_of():
+    """Half of the time idle, half of it waiting for memory: not 38 % of the memory's time."""
+    found, row = cards(*[{"engine_active": 0.0, "dram_active": 0.0, "tensor_active": 0.0}] * 3, *[MEMORY] * 3)
+
+    assert row.sentence.startswith("In 50 % of the samples it reads 100 % busy and waits for memory; idle in 50 %")
+    assert "memory active 75 %" in row.sentence
+    assert row.means["dram_active"] == pytest.approx(0.375)
+    assert found.verdict.startswith("GPU 0: in 50 %")
+    assert any("DRAM_ACTIVE" in each for each in found.notes)
+    assert any("Utilisation" in each for each in cards({"busy": 1.0})[0].notes)
+
+
 def test_neither_memory_nor_compute():
     """Kernels run all the time and nothing is near full; much over PCIe is said."""
     found, _ = cards(*[{"engine_active": 1.0, "dram_active": 0.1, "tensor_active": 0.1, "pcie_sent": 40e9}] * 5)
@@ -363,7 +376,10 @@ def test_bus_bandwidth_for_training():
 
 def test_one_rank():
     """It sends nothing, and nothing is said of a link."""
-    assert "a single rank" in assess(log(ranks=1, link=1.0), "x").verdict
+    alone = log(ranks=1, link=1.0)
+    assert "a single rank" in assess(alone, "x").verdict
+    again = replace(alone, runs=alone.runs * 3)
+    assert assess(again, "x").verdict == assess(alone, "x").verdict
 
 
 # --- benchmarks and training logs
@@ -453,6 +469,72 @@ def test_weights_as_the_file_says(h100, qwen):
 
     assert row.step_bound == pytest.approx(float(expected.total.bound_seconds))
     assert row.step_bound < asked.step_bound
+
+
+def test_weights_and_cache_of_an_engine(h100, qwen):
+    """Its quantisation, and not the format of what is not quantised; the cache by its own word."""
+    entry = {
+        "engine": {"model": "m", "dtype": "bfloat16", "quantization": "FP8", "kv_cache_dtype": "FP8"},
+        "request_info": {"avg_num_concurrent_requests": 64, "avg_input_length": 128, "avg_output_length": 128},
+        "performance": {"system_output_throughput_tok_s": 5000.0},
+    }
+    found, row = benchmark(entry, model=qwen, device=h100)
+    workload = rl.Workload.mixed(rl.Workload.decode(64, 192), rl.Workload.prefill(1, 64, 32))
+    expected = rl.predict(qwen, h100, workload, Precision("fp8", "fp8", compute="fp8"))
+
+    assert row.step_bound == pytest.approx(float(expected.total.bound_seconds))
+    assert "Formats: weights in FP8 by the file, bounded as fp8; KV fp8" in found.notes
+
+
+@pytest.mark.parametrize(
+    ("name", "weights"),
+    [
+        ("org/Qwen3-8B-FP8", "fp8"),
+        ("Qwen3-8B-AWQ", "int4"),
+        ("Qwen3-8B-GPTQ-Int8", "int8"),
+        ("Qwen3-8B-quantized.w4a16", "int4"),
+        ("Qwen3-8B-NVFP4", "nvfp4"),
+        ("Qwen3-8B", "stored"),
+        ("Qwen3-8B-fp8ish", "stored"),
+    ],
+)
+def test_formats_that_a_models_name_tells(name, weights, h100, qwen):
+    _, row = benchmark(SERVED | {"model_id": name}, model=qwen, device=h100)
+    workload = rl.Workload.mixed(rl.Workload.decode(64, 1088), rl.Workload.prefill(1, 512, 256))
+    compute = {"fp8": "fp8", "int4": "int8", "int8": "int8", "nvfp4": "fp8"}.get(weights, "bf16")
+    expected = rl.predict(qwen, h100, workload, Precision(weights, compute=compute))
+
+    assert row.step_bound == pytest.approx(float(expected.total.bound_seconds))
+
+
+def test_what_a_file_leaves_open_is_asked_for(h100, qwen):
+    """A batch of 8 that reads 32 tokens and makes 128 in 2 s makes 512 a second; sums are divided by lengths."""
+    latency = {"avg_latency": 2.0, "percentiles": {}}
+    _, row = benchmark(latency, model=qwen, device=h100, sequences=8, input_tokens=32, output_tokens=128)
+    assert (row.measured, row.concurrency) == (512, 8)
+    assert row.of_bound is not None
+    assert "--sequences, --input, --output" in benchmark(latency, model=qwen, device=h100)[1].sentence
+
+    whole = {"elapsed_time": 10.0, "num_requests": 100, "requests_per_second": 10.0, "tokens_per_second": 4000.0}
+    _, row = benchmark(whole, model=qwen, device=h100, sequences=64, input_tokens=300, output_tokens=100)
+    assert row.measured == 1000
+    assert row.of_bound is not None
+    assert "--input, --output" in benchmark(whole, model=qwen, device=h100)[1].sentence
+
+
+def test_another_device_or_model_than_the_files_is_said(h100, qwen):
+    entry = {"n_prompt": 0, "n_gen": 128, "avg_ts": 100.0, "model_type": "x", "gpu_info": "NVIDIA GeForce RTX 4090"}
+    found, _ = benchmark(entry, model=qwen, device=h100)
+    assert found.warnings == (
+        "the file names NVIDIA GeForce RTX 4090, and the bound is that of h100-sxm, as asked for",
+    )
+
+    full = SERVED | {"max_concurrency": 6}
+    found, _ = benchmark(full | {"model_id": "meta-llama/Llama-3.1-8B"}, model=qwen, device=h100)
+    assert found.warnings == (
+        f"the file names meta-llama/Llama-3.1-8B, and the bound is that of {qwen.name}, as asked for",
+    )
+    assert benchmark(full, model=qwen, device=h100)[0].warnings == ()
 
 
 def test_weights_of_no_known_format(h100, qwen):

@@ -12,6 +12,7 @@ from roofline.diagnosis.rules.scene import RULES, rule
 from traces import event, kernel, launch, op, trace, write
 
 B, F = "c10::BFloat16", "float"
+NCCL = "ncclDevKernel_AllReduce_Sum_bf16_RING_LL"
 GEMM = "sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn"
 COUNTER = itertools.count(1)
 
@@ -89,7 +90,15 @@ A = [kernel("sgemm", 100, 10, 1), launch(90, 1, 1)]  # a first kernel, and a sec
 Z = [kernel("sgemm", 1000, 10, 2), launch(990, 2, 1)]
 STEP = event("user_annotation", "Optimizer.step#AdamW.step", 0, 9000)
 
+
 # Rule: events that it fires on, what is at stake at the least and at the most [us], events that it is silent on.
+def two(*mine):
+    """Kernels of GPU 0 beside GPU 1, which computes for so many us and then is in a collective until 200."""
+    *events, until = mine
+    more = {"device": 1}
+    return [*events, kernel("sgemm", 100, until, 8, **more), kernel(NCCL, 100 + until, 100 - until, 9, **more)]
+
+
 CASES = {
     "unaligned": (mm(100, 300, 4096, 4096, 4099), 150, 170, mm(100, 300, 4096, 4096, 4096)),
     "no-tensor-cores": (
@@ -136,6 +145,10 @@ CASES = {
         [*mm(100, 80, 4096, 4096, 4096), *collective(180, 50, 5001, 1 << 20)], 50, 50,
         [*mm(100, 80, 4096, 4096, 4096), *collective(110, 50, 5002, 1 << 20)],
     ),
+    "straggler": (two(kernel(NCCL, 150, 50, 3), kernel("sgemm", 100, 50, 4), 90), 40, 40,
+                  two(kernel(NCCL, 150, 50, 3), kernel("sgemm", 100, 50, 4), 50)),
+    "imbalance": (two(kernel("sgemm", 100, 50, 4), kernel("sgemm", 150, 10, 5), 90), 15, 15,
+                  two(kernel("sgemm", 100, 50, 4), kernel("sgemm", 150, 10, 5), 60)),
     "slow-link": (collective(100, 900, 5003, 1 << 20), 880, 900, collective(100, 9, 5004, 1 << 20)),
 }  # fmt: skip
 

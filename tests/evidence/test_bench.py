@@ -65,7 +65,12 @@ def test_vllm_serve():
     assert (found.tool, found.phase, found.model) == ("vLLM bench serve", "serving", "Qwen/Qwen3-8B")
     assert (found.concurrency, found.input_tokens, found.output_tokens) == (64, 1024, 128)
     assert (found.output_rate, found.per_token, found.latency) == (486.4, pytest.approx(0.012), pytest.approx(1.6))
-    assert found.notes == ("190 of 200 requests were completed",)
+    assert found.notes == (
+        "190 of 200 requests were completed",
+        "6.1 requests were at once in the mean (requests/s times latency), of 64 allowed: the bound is that of a full "
+        "batch, and the load did not fill it",
+    )
+    assert one(VLLM | {"max_concurrency": 7}).notes == ("190 of 200 requests were completed",)
 
 
 def test_sglang():
@@ -74,7 +79,13 @@ def test_sglang():
     assert (served.tool, served.model, served.ranks) == ("SGLang bench_serving", "meta-llama/Llama-3.1-8B", 2)
 
     found = read("\n".join(json.dumps(each) for each in (ONE_BATCH, ONE_BATCH | {"batch_size": 32})) + "\nnoise")
-    assert [each.concurrency for each in found.results] == [16, 32]
+    assert [(each.phase, each.concurrency) for each in found.results] == [
+        ("decode", 16),
+        ("prefill", 16),
+        ("decode", 32),
+        ("prefill", 32),
+    ]
+    assert (found.results[1].input_rate, found.results[1].output_rate, found.results[1].context) == (32_768, None, None)
     assert (found.results[0].phase, found.results[0].output_rate, found.results[0].context) == ("decode", 1600, 1056)
     assert found.left_out == {"lines that are no JSON": 1}
 
@@ -106,21 +117,31 @@ def test_trtllm_bench():
     found = one(TRTLLM)
 
     assert (found.output_rate, found.ranks, found.concurrency) == (1000, 4, 32.5)
-    assert (found.duration, found.first_token) == (10, pytest.approx(0.1))
+    assert (found.duration, found.first_token, found.dtype, found.kv) == (10, pytest.approx(0.1), "bfloat16", "")
+
+
+@pytest.mark.parametrize(("said", "dtype"), [("FP8", "FP8"), ("None", "bfloat16"), (None, "bfloat16")])
+def test_quantised_weights_of_trtllm_bench(said, dtype):
+    """`dtype` is of what is not quantised."""
+    engine = {"model": "m", "dtype": "bfloat16", "quantization": said, "kv_cache_dtype": "FP8"}
+    found = one(TRTLLM | {"engine": engine})
+
+    assert (found.dtype, found.kv) == (dtype, "FP8")
 
 
 def test_vllm_latency_and_throughput():
     """What their files do not say stays unknown."""
     latency = one({"avg_latency": 1.5, "latencies": [1.5], "percentiles": {}})
-    assert (latency.tool, latency.latency, latency.concurrency, latency.output_rate) == (
+    assert (latency.tool, latency.batch_latency, latency.concurrency, latency.output_rate) == (
         "vLLM bench latency",
         1.5,
         None,
         None,
     )
 
-    found = one({"elapsed_time": 10.0, "num_requests": 100, "total_num_tokens": 5000, "requests_per_second": 10.0})
-    assert (found.tool, found.output_rate) == ("vLLM bench throughput", None)
+    found = one({"elapsed_time": 10.0, "num_requests": 100, "total_num_tokens": 5000, "requests_per_second": 10.0,
+                 "tokens_per_second": 500.0})  # fmt: skip
+    assert (found.tool, found.output_rate, found.token_rate) == ("vLLM bench throughput", None, 500)
 
 
 def test_requests_at_once_by_littles_law():
@@ -259,11 +280,31 @@ def test_megatron_and_nemo():
     )
 
 
+@pytest.mark.parametrize("rate", ["412.5", "4.125e+02", "0.4125E3"])
+def test_numbers_with_exponents(rate):
+    line = f"iteration 3/9 | global_step: 3 | train_step_timing in s: 1.2e+01 | TFLOPS_per_GPU: {rate} | consumed: 4"
+    (step,) = logged(line).steps
+
+    assert (step.seconds, step.flops_per_gpu) == (12, pytest.approx(412.5e12))
+
+
 def test_a_log_without_steps():
     """Words alone are no step."""
     assert not training_log.sniff("step by step we iterate\n")
     with pytest.raises(BadValue, match="without a whole step"):
         training_log.read(Lines([b"step: 3"]))
+
+
+def test_the_card_above_a_table_of_llama_bench():
+    text = (
+        "ggml_cuda_init: found 1 CUDA devices:\n"
+        "  Device 0: NVIDIA GeForce RTX 4090, compute capability 8.9, VMM: yes\n"
+        "| model | size | params | backend | ngl | type_k | test | t/s |\n| --- | ---: | --- |\n"
+        "| qwen2 7B Q4_K - Medium | 4.36 GiB | 7.62 B | CUDA | 99 | q8_0 | tg128 | 147.73 ± 0.21 |\n"
+    )
+    (found,) = bench_text.read(Lines([text.encode()])).results
+
+    assert (found.device, found.kv, found.output_rate) == ("NVIDIA GeForce RTX 4090", "q8_0", 147.73)
 
 
 LLAMA_CSV = (

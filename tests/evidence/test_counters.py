@@ -60,6 +60,25 @@ def test_dcgmi_dmon_as_it_was():
     assert column(read(dcgm, OLD_DMON), "tensor_active") == [0.93]
 
 
+def test_the_tensor_pipe_before_its_parts():
+    """Whatever the order of the columns; a part stands in where the whole was not collected."""
+    rows = "#Entity   THMMA    TENSO\nGPU 0     0.300    0.500\nGPU 1     0.300    N/A\n"
+    found = read(dcgm, rows)
+
+    assert [column(found, "tensor_active", at) for at in (0, 1)] == [[0.5], [0.3]]
+
+
+def test_hosts_that_a_server_adds():
+    """Two exporters without a label of their host: GPU 0 of each is a card of its own."""
+    series = [
+        {"metric": {"__name__": "DCGM_FI_DEV_GPU_UTIL", "gpu": "0", "instance": f"n{n}:9400"}, "value": [1, f"{n}"]}
+        for n in (1, 2)
+    ]
+    found = dcgm.answered({"status": "success", "data": {"resultType": "vector", "result": series}})
+
+    assert [each.name for each in found.gpus] == ["n1:9400 GPU 0", "n2:9400 GPU 0"]
+
+
 def test_exporter():
     """Labels name card and host; blanks are left out and counted; percentages and MiB become base units."""
     found = read(dcgm, EXPORTER)
@@ -198,6 +217,29 @@ clocks.max.sm [MHz], memory.used [MiB], clocks_event_reasons.sw_power_cap, clock
 
 after, the, table
 """
+
+
+@pytest.mark.parametrize(
+    ("head", "row"),
+    [("#Time        gpu    pwr     sm", " 10:11:12      0    634    100"), ("#Date gpu pwr sm", "20260501 0 634 100")],
+)
+def test_nvidia_smi_dmon_with_one_of_both(head, row):
+    """A time or a date alone (-o T, -o D) are no column of the card."""
+    found = read(smi, f"{head}\n#HH:MM:SS    Idx      W      %\n{row}\n{row}\n")
+
+    assert (column(found, "power"), column(found, "busy")) == ([634, 634], [1, 1])
+    assert found.gpus[0].span is None
+
+
+def test_samples_of_which_few_bear_a_time():
+    """Two rows of a CSV beside many of dmon: the time between these is not that of all samples."""
+    text = "index, timestamp, power.draw [W]\n0, 2026/05/01 12:00:00.0, 70 W\n0, 2026/05/01 12:00:09.0, 71 W\n"
+    dmon = "\n# gpu pwr sm\n" + "0 634 100\n" * 9
+    found = read(smi, text + dmon)
+
+    assert (len(found.gpus[0]), found.gpus[0].span) == (11, None)
+    assert found.form == "nvidia-smi --query-gpu and nvidia-smi dmon"
+    assert read(smi, text).gpus[0].span == 9
 
 
 def test_nvidia_smi_query():

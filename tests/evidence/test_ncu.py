@@ -238,6 +238,43 @@ def test_text_page():
     assert second.kernel == "other"
 
 
+OLD_TEXT = """[100] app@127.0.0.1
+  gemm(float const*, float*), 2021-Jan-01 10:00:00, Context 1, Stream 7
+    Section: GPU Speed Of Light
+    ---------------------------------------------------------------------- --------------- ----------------------------
+    Memory [%]                                                                           %                        81.50
+    SOL DRAM                                                                             %                        80.25
+    Duration                                                                       msecond                         1.09
+    SM [%]                                                                               %                        11.24
+    ---------------------------------------------------------------------- --------------- ----------------------------
+    OK    The kernel is utilizing greater than 80.0% of the available compute or memory performance of the device. To
+          further improve performance, work will likely need to be shifted from the most utilized to another unit.
+"""
+
+
+def test_text_page_of_old_versions():
+    """Tables without a head, and names that end with a unit."""
+    (launch,) = read(*OLD_TEXT.splitlines()).launches
+
+    assert launch.seconds == pytest.approx(1.09e-3)
+    assert {name: round(value, 4) for name, value in launch.values.items() if name.endswith("_share")} == {
+        "memory_share": 0.815, "dram_share": 0.8025, "compute_share": 0.1124,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("mark", [",", ";", "\t"])
+def test_columns_in_another_order(mark):
+    """Named by the header, wherever they stand."""
+    row = ["gpu__time_duration.sum", "usecond", "1.5", "k(float *)", "0", "7"]
+    head = ["Metric Name", "Metric Unit", "Metric Value", "Kernel Name", "ID", "Process ID"]
+    text = [mark.join(f'"{each}"' for each in cells) for cells in (head, row)]
+    (launch,) = read("printed before", *text).launches
+
+    assert ncu.sniff("\n".join(text))
+    assert (launch.kernel, launch.seconds) == ("k(float *)", pytest.approx(1.5e-6))
+    assert not ncu.sniff("API Start (ns),PID,TID,API Function,Kernel Name\n1,2,3,launch,k\n")
+
+
 def test_launches_of_one_kernel_stay_apart():
     """An id is a launch's; another table below starts again."""
     rows = [long_row("gpu__time_duration.sum", "ns", str(100 + n), n) for n in range(3)]

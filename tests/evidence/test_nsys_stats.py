@@ -86,3 +86,25 @@ def test_tables_one_below_the_other():
     assert len(read("\n".join([*lines[:9], *lines[2:9]])).kernels) == 2
     with pytest.raises(BadValue):
         read(lines[2] + "\nno table\n")
+
+
+def test_kernels_and_copies_in_one_report():
+    """Told apart by their category."""
+    found = read(
+        "Time (%),Total Time (ns),Instances,Avg (ns),Category,Operation\n"
+        "60.0,6000,3,2000.0,CUDA_KERNEL,gemm\n40.0,4000,2,2000.0,MEMORY_OPER,[CUDA memcpy Host-to-Device]\n"
+    )
+
+    assert [(each.name, each.calls, each.total) for each in found.kernels] == [("gemm", 3, 6000)]
+    assert [each.total for each in found.copies] == [4000]
+
+
+def test_a_report_as_json():
+    """The columns of the CSV as keys."""
+    text = '[{"Time (%)": 100.0, "Total Time (ns)": 2000, "Instances": 2, "Min (ns)": 900, "Name": "gemm"}, 7]'
+    found = nsys_stats.read_json(Lines([text.encode()]))
+
+    assert nsys_stats.sniff_json(text)
+    assert found.kernels == (Sum("gemm", 2, 2000, 900, None),)
+    with pytest.raises(BadValue, match="cut"):
+        nsys_stats.read_json(Lines([text[:-9].encode()]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,13 +10,14 @@ import msgspec
 from cyclopts import Parameter
 
 from roofline.catalogue import load_sheet
-from roofline.cli.options import Bytes, print_json, print_text, share
+from roofline.cli.options import Bytes, Number, print_json, print_text, share
 from roofline.errors import BadValue, DataError
 from roofline.units import MIB
 
 if TYPE_CHECKING:
     from roofline.device import Device
     from roofline.diagnosis.changes import Side
+    from roofline.diagnosis.result import Diagnosis
 
 _LARGEST = 64 * MIB  # [byte] of a ledger's JSON
 _FAILED = 1
@@ -27,6 +29,7 @@ def compare(
     /,
     *,
     device: Annotated[str | None, Parameter(negative=())] = None,
+    gpu: Number | None = None,
     fail_over: Annotated[str | None, Parameter(negative=())] = None,
     limit: Annotated[Bytes | None, Parameter(negative=())] = None,
     markdown: Annotated[bool, Parameter(negative=())] = False,
@@ -42,6 +45,9 @@ def compare(
         Another one of the same kind.
     device
         The device of both profiles, where they do not name it.
+    gpu
+        Of profiles with several devices: the number of the one that is compared; without it, the one of the first
+        profile with the most activities.
     fail_over
         Exit with 1 where it got slower by more than this share and by more than the noise, as 3%.
     limit
@@ -58,7 +64,7 @@ def compare(
     from roofline.show.progress import busy
 
     with busy("Comparing"):
-        found = compared(_side(before, limit, supply), _side(after, limit, supply))
+        found = compared(*_sides((before, after), limit, supply, gpu))
     if json:
         print_json(comparison_record(found, most))
     elif markdown:
@@ -70,20 +76,31 @@ def compare(
     return _FAILED if most is not None and found.slower_than(most) else 0
 
 
-def _side(name: str, limit: int | None, device: Device | None) -> Side:
-    """A run from its file: a ledger's JSON, or a profile."""
+def _sides(names: Sequence[str], limit: int | None, device: Device | None, gpu: int | None) -> Iterator[Side]:
+    """Runs from their files: a ledger's JSON, or a profile; of profiles with several devices the same one."""
     from roofline.diagnosis.changes import of_diagnosis
 
-    ledger = _ledger(name)
-    if ledger is not None:
-        return ledger
+    same: int | None = None  # the device of the first profile
+    for name in names:
+        ledger = _ledger(name)
+        if ledger is not None:
+            yield ledger
+            continue
+        found = _profile(name, limit, device, gpu)
+        if gpu is None and found.device != same and any(each.device == same for each in found.devices):
+            found = _profile(name, limit, device, same)
+        same = found.device
+        yield of_diagnosis(found)
+
+
+def _profile(name: str, limit: int | None, device: Device | None, gpu: int | None) -> Diagnosis:
     from roofline.diagnosis import diagnose
     from roofline.diagnosis.result import Diagnosis
 
-    found = diagnose(name, most=limit, device=device)
+    found = diagnose(name, most=limit, device=device, gpu=gpu)
     if not isinstance(found, Diagnosis):
         raise BadValue(f"{name} has no timeline: profiles with one are compared, and ledgers.")
-    return of_diagnosis(found)
+    return found
 
 
 class _Kernel(msgspec.Struct):

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from roofline.cli.options import Bytes, Ranks, Workers, print_json, written
+from roofline.cli.options import Bytes, Number, Ranks, Sequences, Tokens, Workers, print_json, written
 from roofline.dtypes import STORED
 from roofline.errors import BadValue, shown
 from roofline.units import MIB
@@ -44,8 +44,12 @@ def diagnose(
     kv: str = "bf16",
     compute: str = "bf16",
     tp: Ranks | None = None,
+    sequences: Sequences | None = None,
+    input: Tokens | None = None,
+    output: Tokens | None = None,
     work: Annotated[str | None, Parameter(negative=())] = None,
     capture: Annotated[str | None, Parameter(negative=())] = None,
+    gpu: Number | None = None,
     limit: Annotated[Bytes | None, Parameter(negative=())] = None,
     processes: Workers | None = None,
     scheduler: Annotated[str | None, Parameter(negative=())] = None,
@@ -74,10 +78,19 @@ def diagnose(
         Of a benchmark: rate of GEMMs and attention.
     tp
         Of a benchmark: ranks of tensor parallelism.
+    sequences
+        Of a benchmark: requests at once, where its file does not say.
+    input
+        Of a benchmark: tokens that each request brings, where its file does not say.
+    output
+        Of a benchmark: tokens that are made for each request, where its file does not say.
     work
         Of counters: what one launch does, as "linear m=8192 n=8192 k=8192": its bytes beside those measured.
     capture
         Of a trace that replays graphs: the trace of the pass that captured them, which tells their operators.
+    gpu
+        Of a trace with several devices: the number of the one that is diagnosed; without it, the one with the most
+        activities.
     limit
         The most text that is read, unpacked, as 16GiB; 8GiB without it.
     processes
@@ -99,6 +112,8 @@ def diagnose(
 
     if capture is not None and len(file) > 1:
         raise BadValue("--capture is of one trace, and several were named. Name the one that replays it.")
+    if gpu is not None and len(file) > 1:
+        raise BadValue("--gpu is of one trace, and several were named. Name the one that has this GPU.")
     supply = None if device is None else load_device(device)
     known = None if model is None else load_model(model)
     if scheduler is not None and len(file) < 2:
@@ -115,13 +130,17 @@ def diagnose(
             device=supply,
             precision=Precision(weights, kv, compute=compute),
             tp=tp,
+            sequences=sequences,
+            input_tokens=input,
+            output_tokens=output,
             work=None if work is None else work_of(work),
             capture=capture,
+            gpu=gpu,
         )
     )
     from roofline.diagnosis.assessment import Assessment
 
-    options = {"--device": device, "--capture": capture}
+    options = {"--device": device, "--capture": capture, "--gpu": None if gpu is None else f"{gpu}"}
     words = ["diagnose", *file, *(word for name, value in options.items() if value for word in (name, value))]
     if isinstance(found, Assessment):
         return _assessed(found, chart, report, words, json)

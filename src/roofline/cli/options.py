@@ -94,6 +94,7 @@ Context = Annotated[int, _sized(units.length, 0)]
 Ranks = Annotated[int, _sized(units.count, 1, MOST_RANKS)]
 Bytes = Annotated[int, option(lambda _, text: int(units.quantity(text, "B")))]
 Workers = Annotated[int, _sized(units.count, 1, 512)]
+Number = Annotated[int, _sized(units.count, 0)]
 Skew = Annotated[float, option(_float)]
 
 

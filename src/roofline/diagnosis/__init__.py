@@ -26,8 +26,12 @@ def diagnose(
     device: Device | None = None,
     precision: Precision | None = None,
     tp: int | None = None,
+    sequences: int | None = None,
+    input_tokens: int | None = None,
+    output_tokens: int | None = None,
     work: Work | None = None,
     capture: str | os.PathLike[str] | None = None,
+    gpu: int | None = None,
     most: int | None = None,
     progress: Callable[[int, int], None] | None = None,
     executor: Executor | None = None,
@@ -36,8 +40,10 @@ def diagnose(
     """Where the time of a profiled run went; of counters, collectives and benchmarks what they say of a limit.
 
     The file may be packed, or a URL; of several, one a rank, traces are laid beside each other. `model`, `device`,
-    `precision`, `tp` and `work` say what ran, where the file does not. `capture` is a trace of the pass that captured
-    the graphs that this one replays: their kernels have the operators that it recorded.
+    `precision`, `tp`, `work`, and of a benchmark `sequences` at once and the lengths of requests, say what ran, where
+    the file does not. `capture` is a trace of the pass that captured
+    the graphs that this one replays: their kernels have the operators that it recorded. `gpu` is the number of the
+    device, of a trace that has several; without it the one with the most activities.
 
     `most` bounds the text that is read [byte]; `progress` is called with the bytes of the file read and its size;
     `executor` helps with a large file in `workers` other processes, or reads several files side by side. Raises
@@ -53,6 +59,8 @@ def diagnose(
     if not isinstance(path, str | os.PathLike):
         if len(path) != 1 and capture is not None:
             raise BadValue("A capture is of one trace, and several were named. Name the one that replays it.")
+        if len(path) != 1 and gpu is not None:
+            raise BadValue("A GPU's number is of one trace, and several were named. Name the one that has this GPU.")
         if len(path) != 1:
             from roofline.diagnosis.ranks import diagnose_ranks
 
@@ -62,14 +70,17 @@ def diagnose(
     if isinstance(found, Trace):
         from roofline.diagnosis.judge import diagnose_trace
 
-        return diagnose_trace(found, device, None if capture is None else _captured(capture, limit))
+        return diagnose_trace(found, device, None if capture is None else _captured(capture, limit), gpu)
+    if gpu is not None:
+        raise BadValue("A GPU's number is of a trace with several; this file has no timeline. Leave --gpu out.")
     if capture is not None:
         raise BadValue("A capture is of a trace that replays graphs; this file has no timeline. Leave --capture out.")
     from roofline.diagnosis.assess import assess
     from roofline.diagnosis.benchmarks import Run
     from roofline.workload import Precision
 
-    return assess(found, printable(os.fspath(path)), Run(model, device, precision or Precision(), tp, work))
+    ran = Run(model, device, precision or Precision(), tp, work, sequences, input_tokens, output_tokens)
+    return assess(found, printable(os.fspath(path)), ran)
 
 
 def _captured(path: str | os.PathLike[str], most: int) -> Trace:

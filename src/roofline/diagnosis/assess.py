@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from roofline.diagnosis.assessment import Assessment
-from roofline.diagnosis.benchmarks import Run, assess_benchmark, assess_training_log
+from roofline.diagnosis.benchmarks import Run, assess_benchmark
 from roofline.diagnosis.collectives import assess_collectives
 from roofline.diagnosis.counters import assess_counters
 from roofline.diagnosis.kernels import assess_launches, assess_sums
+from roofline.diagnosis.training_logs import assess_training_log
 from roofline.evidence.bench import Benchmark
 from roofline.evidence.counters import Counters
 from roofline.evidence.nccl import Log

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from statistics import median
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from typing import cast
 
 from roofline.catalogue import built_in
@@ -17,7 +16,6 @@ from roofline.diagnosis.known import recognised
 from roofline.dtypes import STORED
 from roofline.errors import BadValue, RooflineError
 from roofline.evidence.bench import Benchmark, Result
-from roofline.evidence.training_log import Step, TrainingLog
 from roofline.ledger import Ledger, predict
 from roofline.model import Model
 from roofline.reached import reach
@@ -37,11 +35,15 @@ class Run:
     precision: Precision = field(default_factory=Precision)
     tp: int | None = None
     work: Work | None = None  # of one launch of a kernel
+    sequences: int | None = None  # at once
+    input_tokens: int | None = None  # of each request
+    output_tokens: int | None = None
 
 
 def assess_benchmark(benchmark: Benchmark, source: str, run: Run | None = None) -> Assessment:
     """Each result beside its bound; what neither the file nor `run` says is asked for, never guessed."""
     asked = run or Run()
+    benchmark = replace(benchmark, results=tuple(_completed(each, asked) for each in benchmark.results))
     rows = tuple(_row(each, asked) for each in benchmark.results)
     device = asked.device or next((d for each in benchmark.results if (d := recognised(each.device)) is not None), None)
     findings = [found for row in rows for found in _findings(row)]
@@ -62,21 +64,74 @@ def assess_benchmark(benchmark: Benchmark, source: str, run: Run | None = None) 
         rows=rows,
         seconds=sum(each.duration or 0.0 for each in benchmark.results) or None,
         left_out=benchmark.left_out,
-        warnings=(*benchmark.warnings, *dict.fromkeys(note for each in benchmark.results for note in each.notes)),
+        warnings=(
+            *benchmark.warnings,
+            *dict.fromkeys(note for each in benchmark.results for note in (*each.notes, *_others(each, asked))),
+        ),
         notes=tuple(notes),
     )
 
 
+def _completed(found: Result, run: Run) -> Result:
+    """A result with what the run says that its file does not; rates that follow from it are worked out."""
+    read, made = found.input_tokens or run.input_tokens, found.output_tokens or run.output_tokens
+    concurrency, source = found.concurrency, found.concurrency_from
+    if not concurrency and run.sequences:
+        concurrency, source = run.sequences, "as asked for"
+    rate = found.output_rate
+    if rate is None and found.batch_latency and made and run.sequences:
+        rate = run.sequences * made / found.batch_latency
+    if rate is None and found.token_rate and read and made:
+        rate = found.token_rate * made / (read + made)
+    dtype = found.dtype or next((match[1] for match in _IN_NAME.finditer(found.model)), "")
+    return replace(
+        found,
+        input_tokens=read,
+        output_tokens=made,
+        concurrency=concurrency,
+        concurrency_from=source,
+        output_rate=rate,
+        dtype=dtype,
+    )
+
+
+# How checkpoints are called by the format of their weights: "Qwen3-8B-FP8", "Llama-3.3-70B-Instruct-AWQ".
+_IN_NAME = re.compile(
+    r"[-_.](FP8|NVFP4|MXFP4|AWQ|GPTQ(?:-INT[48])?|INT[48]|W4A16|W8A8|W8A16)(?=[-_.]|\Z)", re.IGNORECASE
+)
+
+
+def _others(found: Result, run: Run) -> Iterable[str]:
+    """Where a file names another device or model than the one that is asked for."""
+    there = recognised(found.device) if found.device else None
+    if run.device is not None and found.device and (there is None or there.id != run.device.id):
+        yield f"the file names {found.device}, and the bound is that of {run.device.id}, as asked for"
+    named = built_in(found.model) if found.model else None
+    if run.model is not None and named is not None and named.name != run.model.name:
+        yield f"the file names {found.model}, and the bound is that of {run.model.name}, as asked for"
+
+
 def _formats(benchmark: Benchmark, run: Run) -> Iterable[str]:
     """What the bounds take the weights and the cache for."""
-    said = dict.fromkeys(each.dtype for each in benchmark.results if each.dtype)
-    for name in said if run.precision == Precision() else ():
-        fits = next((each for each in _STORED if each[0].match(name)), None)
+    said = dict.fromkeys((each.dtype, _cache(each.kv, run)) for each in benchmark.results if each.dtype)
+    for name, kv in said if run.precision == Precision() else ():
+        fits = _format(name)
         if fits is not None:
-            yield f"Formats: weights in {name} by the file, bounded as {fits[1]}; KV {run.precision.kv}"
+            yield f"Formats: weights in {name} by the file, bounded as {fits[1]}; KV {kv}"
     if not said or run.precision != Precision():
         weights = "as the checkpoint has them" if run.precision.weights == STORED else run.precision.weights
         yield f"Formats: weights {weights}, KV {run.precision.kv}, unless told otherwise"
+
+
+def _format(name: str) -> tuple[re.Pattern[str], str, str] | None:
+    """The format, and the rate, that a benchmark's word for one is bounded by."""
+    return next((each for each in _STORED if each[0].match(name)), None)
+
+
+def _cache(name: str, run: Run) -> str:
+    """The format of a cache that a benchmark calls so, that of the run where it says none."""
+    fits = _format(name) if name else None
+    return run.precision.kv if fits is None or fits[1] == "fp32" else fits[1]
 
 
 def _row(found: Result, run: Run) -> BenchmarkRow:
@@ -125,9 +180,9 @@ def _row(found: Result, run: Run) -> BenchmarkRow:
 # rate that its kernels may count at.
 _STORED = (
     (re.compile(r"I?Q[45]", re.IGNORECASE), "int4-g64", "int8"),  # 4.5 bits and more, of which scales are half a bit
-    (re.compile(r".*4bit|int4|w4a16", re.IGNORECASE), "int4", "int8"),
+    (re.compile(r".*4bit|.*int4|w4a|awq|gptq(?!-int8)", re.IGNORECASE), "int4", "int8"),
     (re.compile(r"Q6", re.IGNORECASE), "fp6", "int8"),
-    (re.compile(r"Q8|int8|w8a8", re.IGNORECASE), "int8", "int8"),
+    (re.compile(r"Q8|.*int8|w8a", re.IGNORECASE), "int8", "int8"),
     (re.compile(r"mxfp4", re.IGNORECASE), "mxfp4", "fp8"),
     (re.compile(r"nvfp4", re.IGNORECASE), "nvfp4", "fp4"),
     (re.compile(r"(float8|fp8)", re.IGNORECASE), "fp8", "fp8"),
@@ -140,19 +195,19 @@ def _precision(found: Result, run: Run) -> Precision:
     """The formats of a result: those asked for, else what the file says of its weights."""
     if run.precision != Precision() or not found.dtype:
         return run.precision
-    fits = next((each for each in _STORED if each[0].match(found.dtype)), None)
+    fits = _format(found.dtype)
     if fits is None:
         raise BadValue(f"weights in {found.dtype} are no format that is known. Name one with --weights")
     device = run.device or (recognised(found.device) if found.device else None)
     rates = (fits[2], "fp8", "bf16", "fp16", "fp32-vector")
     rate = next((each for each in rates if device is not None and each in device.peak), run.precision.compute)
-    return Precision(fits[1], run.precision.kv, compute=rate)
+    return Precision(fits[1], _cache(found.kv, run), compute=rate)
 
 
 def _missing(found: Result, rate: float | None, model: Model | None, device: Device | None) -> str:
     """What keeps a result from having a bound, or ""."""
     if not rate:
-        return "the file states no rate of tokens"
+        return _rateless(found)
     if model is None:
         named = f" {found.model} is not built in:" if found.model else ""
         return f"the model is not known.{named} Name it with --model"
@@ -163,6 +218,15 @@ def _missing(found: Result, rate: float | None, model: Model | None, device: Dev
     if found.phase == "serving" and (not found.input_tokens or not found.output_tokens):
         return "the lengths of the requests are not in the file"
     return ""
+
+
+def _rateless(found: Result) -> str:
+    """Why a result has no rate of its phase."""
+    if found.batch_latency:
+        return "the file states no rate of tokens. Name its batch and lengths: --sequences, --input, --output"
+    if found.token_rate:
+        return "its rate is of tokens read and made together. Name the lengths of its requests: --input, --output"
+    return "the file states no rate of tokens"
 
 
 def _workload(found: Result) -> Workload:
@@ -229,114 +293,3 @@ def _findings(row: BenchmarkRow) -> Iterable[Finding]:
         ),
         "Is the batch full all the time? Then look between the kernels: a trace of a few passes (roofline record).",
     )
-
-
-# --- training
-
-
-def assess_training_log(log: TrainingLog, source: str, run: Run | None = None) -> Assessment:
-    """The steady steps of a log: tokens and FLOPs a second of a device, as shares of its peak."""
-    asked = run or Run()
-    steady = log.steady
-    row = _trained(log, steady, asked)
-    dropped = len(log.steps) - len(steady)
-    steps = (
-        "1 step before the first steady one is" if dropped == 1 else f"{dropped} steps before the first steady one are"
-    )
-    notes = [f"{steps} left out as warm-up"] if dropped else []
-    notes.append("MFU is by the framework's own count of FLOPs; the bound is by 6N: 6 FLOPs a parameter and token")
-    return Assessment(
-        source=source,
-        format=log.tool,
-        kind="benchmarks",
-        card="",
-        device=asked.device,
-        recognised_from="--device" if asked.device is not None else "",
-        verdict=row.sentence,
-        findings=ranked(_training_findings(log, steady)),
-        rows=(row,),
-        seconds=sum(each.seconds or 0.0 for each in steady) or None,
-        left_out=log.left_out,
-        warnings=(*log.warnings, *_peak_warnings(steady, asked.device, asked.precision)),
-        notes=tuple(notes),
-    )
-
-
-def _middle(steps: Sequence[Step], name: str) -> float | None:
-    known = [value for each in steps if (value := getattr(each, name)) is not None]
-    return median(known) if known else None
-
-
-def _trained(log: TrainingLog, steady: Sequence[Step], run: Run) -> BenchmarkRow:
-    tokens, flops, seconds = (_middle(steady, name) for name in ("tokens_per_gpu", "flops_per_gpu", "seconds"))
-    peak = run.device.peak.get(run.precision.compute) if run.device is not None else None
-    per_token = 6 * run.model.parameters().active if run.model is not None else None
-    bound = peak / per_token if peak and per_token else None
-    mfu = flops / peak if flops and peak else None
-    parts = [f"{significant(tokens, 4)} tokens/s a device"] if tokens else []
-    parts += [f"{si(flops, 'FLOP/s')} a device"] if flops else []
-    parts += [f"{si(seconds, 's')} a step"] if seconds and not tokens else []
-    said = f"{log.tool}: " + (", ".join(parts) or "steps without a speed")
-    if mfu is not None and run.device is not None:
-        said += f", {percent(mfu, 3)} of the {run.precision.compute} peak of {run.device.id}"
-    elif run.device is None:
-        said += "; name the device with --device for the share of its peak"
-    facts = {
-        "steps": float(len(steady)),
-        **({"flops_per_gpu": flops} if flops else {}),
-        **({"mfu": mfu} if mfu is not None else {}),
-    }
-    printed = _middle(steady, "mfu")
-    return BenchmarkRow(
-        tool=log.tool,
-        phase="training",
-        model=run.model.name if run.model is not None else "",
-        measured=tokens,
-        unit="tokens/s a device",
-        bound=bound,
-        of_bound=tokens / bound if tokens and bound else mfu,
-        reach=None,
-        per_token=None,
-        step_bound=None,
-        bound_by="compute" if bound or mfu else "",
-        concurrency=None,
-        input_tokens=None,
-        output_tokens=None,
-        ranks=None,
-        sentence=said + ".",
-        reason="" if mfu is not None or bound else "the device or the model is not known",
-        facts={
-            **facts,
-            **({"printed_mfu": printed} if printed is not None else {}),
-            **({"step_seconds": seconds} if seconds else {}),
-        },
-    )
-
-
-def _peak_warnings(steady: Sequence[Step], device: Device | None, precision: Precision) -> Iterable[str]:
-    flops, mfu = _middle(steady, "flops_per_gpu"), _middle(steady, "mfu")
-    if not flops or not mfu:
-        return
-    implied = flops / mfu
-    peak = device.peak.get(precision.compute) if device is not None else None
-    if peak and abs(implied / peak - 1) > 0.02 and device is not None:
-        yield (
-            f"the log's MFU divides by a peak of {si(implied, 'FLOP/s')}, the {precision.compute} peak of {device.id} "
-            f"is {si(peak, 'FLOP/s')}: its MFU would be {percent(flops / peak, 3)}"
-        )
-
-
-def _training_findings(log: TrainingLog, steady: Sequence[Step]) -> Iterable[Finding]:
-    times = [each.seconds for each in steady if each.seconds]
-    if len(times) < 5:
-        return
-    middle = median(times)
-    slow = [each for each in times if each > 1.2 * middle]
-    if slow and len(slow) < len(times) / 2:
-        yield Finding(
-            "slow-steps",
-            f"{len(slow)} of {len(times)} steps take over 1.2 times the median",
-            sum(slow) - middle * len(slow),
-            (f"median {si(middle, 's')}, slowest {si(max(slow), 's')}",),
-            "Checkpoints, evaluation, garbage collection, input, or a straggler: see at which step numbers they fall.",
-        )

@@ -205,6 +205,34 @@ def _warnings(before: Side, after: Side, changes: Sequence[Change]) -> Iterable[
     if other > _OTHER_SHAPES * whole:
         yield f"shapes differ for {percent(other / whole)} of the time before: the runs did not do the same work"
 
+    often = _as_often(changes)
+    if not (before.steps and after.steps) and before.kind == "profile" and often is not None and before.whole:
+        longer = after.whole / often / before.whole - 1
+        yield (
+            f"the windows hold different amounts of work: kernels of both ran {percent(abs(often - 1))} "
+            f"{'less' if often < 1 else 'more'} often after. For the same work it is {percent(abs(longer))} "
+            f"{'slower' if longer > 0 else 'faster'}"
+        )
 
+
+def _as_often(changes: Sequence[Change]) -> float | None:
+    """How often kernels of both runs ran after, over before, where most of the time agrees on one factor; else None."""
+    rows = sorted((each.calls[1] / each.calls[0], each.before) for each in changes if min(each.calls) > _FEW_CALLS)
+    whole = sum(time for _, time in rows)
+    if not whole:
+        return None
+    passed = 0
+    middle = rows[-1][0]
+    for factor, time in rows:
+        passed += time
+        if 2 * passed >= whole:
+            middle = factor
+            break
+    alike = sum(time for factor, time in rows if abs(factor / middle - 1) <= _ALIKE)
+    return middle if alike > _MOSTLY * whole and abs(middle - 1) > _ALIKE / 2 else None
+
+
+_FEW_CALLS = 3  # of a kernel, up to which how often it ran depends on where a window was cut
+_ALIKE, _MOSTLY = 0.1, 0.8  # between factors; of the time
 _OTHER_SHAPES = 0.05
 _CENTURY = 3.2e9  # [s]

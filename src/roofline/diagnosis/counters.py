@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import fsum
 
 from roofline.device import Device
 from roofline.diagnosis.assessment import Assessment, CardState
@@ -66,8 +67,7 @@ def assess_counters(counters: Counters, source: str, device: Device | None = Non
     found = [finding for rule in _RULES for finding in rule(counters.gpus, rows)]
     thinned = max((each.every for each in counters.gpus), default=1)
     notes = [
-        "DRAM_ACTIVE and the pipes' counters are shares of cycles: times the peak they are estimates, of FLOP/s the "
-        "most that the active cycles can have done",
+        _SHARES if any(name in each.means for each in rows for name in ("dram_active", *PIPES)) else _UTILISATION,
         f"A sample is idle below {percent(IDLE)} of its time, and a resource may be the limit from {percent(NEAR)} on",
     ]
     if thinned > 1:
@@ -90,12 +90,22 @@ def assess_counters(counters: Counters, source: str, device: Device | None = Non
     )
 
 
+_SHARES = (
+    "DRAM_ACTIVE and the pipes' counters are shares of cycles: times the peak they are estimates, of FLOP/s the most "
+    "that the active cycles can have done"
+)
+_UTILISATION = (
+    "Utilisation is the time in which any kernel ran, whatever it waited for: what limits is told by DCGM's counters "
+    "(roofline record dcgm)"
+)
+
+
 def card_state(series: Series, device: Device | None = None) -> CardState:
     """One card over its samples."""
     supply = device or (recognised(series.card) if series.card else None)
-    counted = Counter(state(each) for each in series.samples())
-    whole = sum(counted.values())
-    shares = {name: count / whole for name, count in counted.most_common()}
+    judged = [(state(each), each) for each in series.samples()]
+    counted = Counter(name for name, _ in judged)
+    shares = {name: count / len(judged) for name, count in counted.most_common()}
     means = {name: value for name in series.columns if (value := series.mean(name)) is not None}
     verdict = _leading(shares)
     return CardState(
@@ -106,12 +116,21 @@ def card_state(series: Series, device: Device | None = None) -> CardState:
         means=means,
         states=shares,
         verdict=verdict,
-        sentence=_sentence(verdict, shares, means, supply),
+        sentence=_sentence(verdict, shares, _means([each for name, each in judged if name == verdict]), supply),
         device=supply,
         bandwidth=means["dram_active"] * supply.bandwidth if supply is not None and "dram_active" in means else None,
         flops={} if supply is None else dict(_flops(means, supply)),
         links={} if supply is None else dict(_links(means, supply)),
     )
+
+
+def _means(samples: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """The mean of each counter over the samples that have it."""
+    columns: dict[str, list[float]] = {}
+    for each in samples:
+        for name, value in each.items():
+            columns.setdefault(name, []).append(value)
+    return {name: fsum(values) / len(values) for name, values in columns.items()}
 
 
 def _leading(shares: Mapping[str, float]) -> str:
@@ -141,13 +160,17 @@ def _links(means: Mapping[str, float], device: Device) -> Iterable[tuple[str, fl
 
 
 def _sentence(verdict: str, shares: Mapping[str, float], means: Mapping[str, float], device: Device | None) -> str:
+    """What a card does; of one that does several things what it does most, with the figures of these samples alone."""
     ran = _ran(means)
-    reads = f"Reads {percent(ran)} busy and " if ran is not None and verdict != "idle" else ""
-    said = f"{reads}{STATES[verdict]}" if reads else STATES[verdict][0].upper() + STATES[verdict][1:]
+    reads = f"reads {percent(ran)} busy and " if ran is not None and verdict != "idle" else ""
+    said = f"{reads}{STATES[verdict]}"
     if len(shares) > 1:
-        said += f" in {percent(shares[verdict])} of the samples"
+        idle = shares.get("idle", 0.0) if verdict != "idle" else 0.0
+        said = f"in {percent(shares[verdict])} of the samples it {said}" + (
+            f"; idle in {percent(idle)}" if idle else ""
+        )
     figures = _figures(means, device)
-    return f"{said}{': ' if figures else ''}{', '.join(figures)}."
+    return f"{said[0].upper()}{said[1:]}{': ' if figures else ''}{', '.join(figures)}."
 
 
 def _figures(means: Mapping[str, float], device: Device | None) -> list[str]:
@@ -173,7 +196,7 @@ _MANY = {
 
 def _verdict(rows: Sequence[CardState]) -> str:
     if len(rows) == 1:
-        return f"{rows[0].name}: {rows[0].sentence}"
+        return f"{rows[0].name}: {rows[0].sentence[0].lower()}{rows[0].sentence[1:]}"
     counted = Counter(each.verdict for each in rows)
     return f"Of {len(rows)} cards: " + "; ".join(f"{n} {_MANY[name]}" for name, n in counted.most_common()) + "."
 

@@ -10,6 +10,7 @@ from roofline.diagnosis.breakdown import breakdown, categories, communication, c
 from roofline.diagnosis.costing import Costing, costing
 from roofline.diagnosis.coverage import coverage
 from roofline.diagnosis.demanded import kernel_rows
+from roofline.diagnosis.gpus import fed_by_its_own, pick, rows_of, side_by_side
 from roofline.diagnosis.graphs import Lent, lend
 from roofline.diagnosis.idle import idle
 from roofline.diagnosis.launches import launches
@@ -22,8 +23,8 @@ from roofline.diagnosis.verdict import verdict
 from roofline.errors import UnknownName
 from roofline.recognition import Recognition, recognise
 from roofline.trace import timeline
-from roofline.trace.coding import counted
-from roofline.trace.events import HOST, Card, Trace
+from roofline.trace.coding import tally
+from roofline.trace.events import HOST, KERNEL, Card, Trace
 from roofline.trace.host import on_host
 from roofline.trace.link import link
 
@@ -34,22 +35,25 @@ if TYPE_CHECKING:
     Ints = NDArray[np.signedinteger[Any]]
 
 
-def diagnose_trace(trace: Trace, supply: Device | None = None, capture: Trace | None = None) -> Diagnosis:
-    """Where the time of a trace's device went; of several devices, the one with the most activities.
+def diagnose_trace(
+    trace: Trace, supply: Device | None = None, capture: Trace | None = None, number: int | None = None
+) -> Diagnosis:
+    """Where the time of a trace's device went: of `number`, else of the device with the most activities.
 
     Bounds are those of `supply`, else of the device that the file names. `capture` is of the pass that captured the
-    graphs that this one replays: it tells their operators.
+    graphs that this one replays: it tells their operators. Raises BadValue where the file has no device `number`.
     """
-    import numpy as np
-
     if supply is not None or not trace.cards:  # with a card the operators may have run there, and only launched
         trace = on_host(trace)
     gpu = trace.gpu
-    devices, counts = counted(gpu.device)
-    device = int(devices[counts.argmax()]) if len(devices) else None
-    rows = np.flatnonzero(gpu.device == device) if device is not None else np.zeros(0, np.int64)
-    rows = rows.astype(np.int32) if len(gpu) < 1 << 31 else rows
+    device = pick(trace, number)
+    rows = rows_of(gpu, device)
     links = link(trace)
+    devices = tally(gpu.device)
+    beside = side_by_side(trace, links) if len(devices) > 1 else ()
+    own = fed_by_its_own(trace, links, rows) if beside else trace
+    if own is not trace:
+        trace, links = own, link(own)
     kinds = categories(trace, links, rows) if len(rows) else rows
     busy = timeline.union(*gpu.spans(rows))
     window = (int(gpu.start[rows[0]]), int(gpu.spans(rows)[1].max())) if len(rows) else (0, 0)
@@ -63,6 +67,9 @@ def diagnose_trace(trace: Trace, supply: Device | None = None, capture: Trace | 
     kernels, placed = kernel_rows(lent.trace, lent.links, rows, kinds, costs, supply)
     counters = sampled(trace, device, busy, supply)
     limit, sentence = told(counters, *verdict(shares, causes, gaps, kernels, window[1] - window[0]))
+    unseen = len(rows) > 0 and not (gpu.kind[rows] == KERNEL).any()
+    if unseen and 2 * total_time(shares) < window[1] - window[0]:
+        limit, sentence = "", _NO_KERNEL
     found = Diagnosis(
         source=trace.source,
         format=trace.format,
@@ -83,9 +90,9 @@ def diagnose_trace(trace: Trace, supply: Device | None = None, capture: Trace | 
         communication=communication(gpu, rows, kinds),
         counts=trace.counts,
         bytes=trace.bytes,
-        others={int(each): int(n) for each, n in zip(devices, counts, strict=True) if each != device},
+        others={each: count for each, count in devices.items() if each != device},
         verdict=sentence,
-        warnings=(*trace.warnings, *_unused(lent, capture)),
+        warnings=(*trace.warnings, *_unused(lent, capture), *((_COPIES_ALONE,) if unseen else ())),
         supply=supply,
         supply_from=supply_from,
         placed=placed,
@@ -94,11 +101,21 @@ def diagnose_trace(trace: Trace, supply: Device | None = None, capture: Trace | 
         limit=limit,
         sampled=counters,
         ranges=marked(trace, links, rows),
+        devices=beside,
     )
     if device == HOST:  # nothing is launched, and what the rules advise is about a device
         unlaunched = replace(found.launches, unlinked=0, unlinked_time=0)
         return replace(found, warnings=(*found.warnings, _OPERATORS), launches=unlaunched)
-    return replace(found, findings=findings(Scene(found, trace, links, rows, kinds, costs)))
+    said = findings(Scene(found, trace, links, rows, kinds, costs))
+    return replace(found, findings=tuple(each for each in said if not unseen or each.rule in _OF_COPIES))
+
+
+_NO_KERNEL = "No kernel is in this record, only copies and memsets: how busy the device was is not told."
+_COPIES_ALONE = (
+    "no kernel was recorded on this device: what counts as idle is the time without copies and memsets, in which "
+    "kernels may have run"
+)
+_OF_COPIES = ("pageable-copies", "exposed-copies")
 
 
 _OPERATORS = (

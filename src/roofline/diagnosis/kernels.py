@@ -220,7 +220,7 @@ def _limit(tool: Mapping[str, float], ours: float | None) -> str:
 
 _WORDS = {
     "memory": "wait for memory",
-    "compute": "are near the peak of a compute pipe",
+    "compute": "keep the multiprocessors near a peak: a pipe of arithmetic or of loads and stores, or issue",
     "cache": "are near the peak of a cache, not of the memory",
     "latency": f"are below {percent(SATURATED)} of every peak: latency, launch or a small grid",
     "": "have no counter that tells what limits them",

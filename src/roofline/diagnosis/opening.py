@@ -11,7 +11,7 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 
 from roofline.errors import BadValue, TraceError
-from roofline.evidence import dcgm, nccl_json, ncu
+from roofline.evidence import dcgm, nccl_json, ncu, nsys_stats
 from roofline.evidence.bench import sniff as is_benchmark
 from roofline.evidence.lines import Lines
 from roofline.evidence.readers import Evidence, reader_of
@@ -51,18 +51,19 @@ def _of_json(source: Source, executor: Executor | None, workers: int) -> Trace |
     if other := _other(source.head):
         raise TraceError(f"{source.name} {other}")
     text = source.head.decode("utf-8", "replace")
-    if dcgm.sniff_answer(text) or nccl_json.sniff(text) or is_benchmark(text):
+    if dcgm.sniff_answer(text) or nsys_stats.sniff_json(text) or nccl_json.sniff(text) or is_benchmark(text):
         return _of_text(source)
     return READERS[-1].read(source, executor, workers)
 
 
 def _of_text(source: Source) -> Evidence:
     refused = refusal(source.head) or _other(source.head)
-    reader = reader_of(source.head) if refused is None else None
-    if reader is None:
-        raise TraceError(f"{source.name} {refused or _by_name(source.name) or _UNKNOWN}")
+    found = reader_of(source.head) if refused is None else None
+    if found is None:
+        raise TraceError(f"{source.name} {refused or _by_name(source.name) or _report(source.head) or _UNKNOWN}")
+    reader, prefix = found
     try:
-        return reader.read(Lines(source.blocks, source.warnings))
+        return reader.read(Lines(source.blocks, source.warnings, prefix))
     except BadValue as error:
         if str(error).startswith(source.name):  # the limit of the text that is read
             raise
@@ -81,6 +82,23 @@ _NAMED = {
 }
 
 
+# Heads of reports of nsys stats that have no times of kernels by themselves.
+_REPORT = re.compile(
+    rb'^\s*"?(Total \(MB\)"?,\s*"?Count|NVTX Range"?,|Count"?,"?PID|API Start \(ns\)|Start \(ns\)"?,"?End)',
+    re.MULTILINE,
+)
+
+
+def _report(head: bytes) -> str:
+    """What a report of nsys stats is that is not read, or ""."""
+    if _REPORT.search(head) is None:
+        return ""
+    return (
+        "is a report of nsys stats without the times of kernels by themselves. Name that of cuda_gpu_kern_sum or "
+        f"cuda_gpu_trace, or the whole: {_SQLITE}."
+    )
+
+
 def _by_name(name: str) -> str:
     """What a file is by its name, or ""."""
     return next((f"is {said}." for ends, said in _NAMED.items() if name.lower().endswith(ends)), "")
@@ -93,6 +111,8 @@ _UNKNOWN = (
 
 
 _TRACE = "Record a PyTorch profiler's trace: roofline record pytorch."
+
+_SQLITE = "nsys export --type sqlite REPORT.nsys-rep"
 
 # Files of other tools that are not read, by how they begin, and what is read instead.
 _OTHERS = (
@@ -122,6 +142,18 @@ _OTHERS = (
     (
         rb"[^\n]{0,200}\n?[^\n]{0,200}== (L0|CL|Level Zero) Backend|=== (Device|API) Timing (Summary|Results)",
         f"is a summary of Intel's unitrace or onetrace, which is not read. {_TRACE}",
+    ),
+    (
+        rb"\x89HDF|ARROW1|PAR1",
+        f"is a table in a binary format (HDF5, Arrow or Parquet), which is not read. Of Nsight Systems: {_SQLITE}.",
+    ),
+    (
+        rb'\s*\[?\s*\{".{0,4000}?"(CudaEvent|NvtxEvent|TraceProcessEvent)"',
+        f"is an export of Nsight Systems as JSON, which is not read. Export it as SQLite: {_SQLITE}.",
+    ),
+    (
+        rb'\s*\[\s*\{\s*"(Total \(MB\)|NVTX Range|Start \(ns\))"',
+        f"is a report of nsys stats as JSON, of which sums of kernels alone are read. Export the whole: {_SQLITE}.",
     ),
     (
         rb"\x0a.{0,4}(/device:|/host:|Task Environment)",

@@ -6,7 +6,6 @@ import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from statistics import mean
 
 from roofline.device import Device
 from roofline.diagnosis.breakdown import categories
@@ -14,15 +13,12 @@ from roofline.diagnosis.findings import Finding
 from roofline.diagnosis.judge import diagnose_trace
 from roofline.diagnosis.opening import open_profile
 from roofline.diagnosis.result import Diagnosis
+from roofline.diagnosis.waiting import straggler, waits
 from roofline.errors import BadValue
 from roofline.files import printable
 from roofline.trace.classify import CATEGORIES
 from roofline.trace.events import Trace, listed
 from roofline.trace.link import link
-from roofline.units import NS_PER_S, percent, si
-
-_LATE = 1.5  # times the mean of the others: how much less than they a straggler waits
-_LEAST = 0.01  # of the window
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,16 +84,9 @@ def diagnose_ranks(
 
 
 def _run(names: Sequence[str], done: Sequence[tuple[Diagnosis, list[int]]]) -> Run:
-    lengths = {len(durations) for _, durations in done}
-    count = lengths.pop() if len(lengths) == 1 else 0
-    waited: list[int | None] = [None] * len(done)
-    last: list[int | None] = [None] * len(done)
-    if count:
-        # All ranks leave a collective together, so the one that spends least in it came last: no clock is needed.
-        shortest = [min(each) for each in zip(*(durations for _, durations in done), strict=True)]
-        for at, (_, durations) in enumerate(done):
-            waited[at] = sum(durations) - sum(shortest)
-            last[at] = sum(mine == least for mine, least in zip(durations, shortest, strict=True))
+    lengths = [durations for _, durations in done]
+    count = len(lengths[0]) if len({len(each) for each in lengths}) == 1 else 0
+    waited, last = waits(lengths) if count else ([None] * len(done), [None] * len(done))
     rows = tuple(
         RankRow(name, found, wait, late) for name, (found, _), wait, late in zip(names, done, waited, last, strict=True)
     )
@@ -106,32 +95,14 @@ def _run(names: Sequence[str], done: Sequence[tuple[Diagnosis, list[int]]]) -> R
 
 
 def _stragglers(rows: Sequence[RankRow], count: int) -> tuple[Finding, ...]:
-    """The rank that the others wait for, where they wait for one more than for each other."""
-    known = [(each.waited, each) for each in rows if each.waited is not None]
-    if not count or len(known) < 2:
+    """The rank that the others wait for."""
+    known = [(each, each.waited, each.last) for each in rows if each.waited is not None and each.last is not None]
+    if not known:
         return ()
-    least, late = min(known, key=lambda each: each[0])
-    others = [waited for waited, each in known if each is not late]
-    stake = mean(others) - least
-    if stake < _LEAST * late.found.window or mean(others) < _LATE * max(least, 1):
-        return ()
-    label = _label(late)
-    return (
-        Finding(
-            "straggler",
-            f"The other ranks wait for {label}",
-            stake / NS_PER_S,
-            (
-                f"{label} came last to {late.last:,} of {count:,} collectives and waited "
-                f"{si(least / NS_PER_S, 's', 3)} in them",
-                f"the others waited {si(mean(others) / NS_PER_S, 's', 3)} each, up to "
-                f"{si(max(others) / NS_PER_S, 's', 3)}; that is {percent(mean(others) / max(late.found.window, 1))} of "
-                "the window",
-            ),
-            "compare its computation and its gaps with the others': more work (uneven sequences, experts, stages), a "
-            "slower device (clocks, temperature), or a busier host.",
-        ),
-    )
+    late = min(known, key=lambda each: each[1])[0]
+    waited = [(_label(each), wait) for each, wait, _ in known]
+    found = straggler("ranks", waited, [last for _, _, last in known], count, late.found.window)
+    return () if found is None else (found,)
 
 
 def _label(row: RankRow) -> str:

@@ -223,6 +223,30 @@ class Communication:
 
 
 @dataclass(frozen=True, slots=True)
+class DeviceRow:
+    """One of several devices of a file, over its own window: from its first activity to its last."""
+
+    device: int
+    name: str  # of the card, "" where the file does not say it
+    start: int  # [ns] of the window, by the file's clock
+    window: int  # [ns]
+    busy: int
+    compute: int  # [ns] in which anything was computed
+    communication: int  # [ns] in which a collective ran
+    exposed: int  # [ns] of these without computation beside them
+    collectives: int
+    kernels: int
+    activities: int
+    waited: int | None = None  # [ns] in collectives for the last to come; None where they are not the same on all
+    last: int | None = None  # collectives that it came to last
+
+    @property
+    def idle(self) -> int:
+        """Time of its window in which nothing ran on it [ns]."""
+        return self.window - self.busy
+
+
+@dataclass(frozen=True, slots=True)
 class Diagnosis:
     """Where the time of one device went."""
 
@@ -257,6 +281,7 @@ class Diagnosis:
     findings: tuple[Finding, ...] = ()
     sampled: CardState | None = None  # the hardware's counters while it was busy
     ranges: tuple[MarkedTime, ...] = ()  # what was marked on the host, the most device time first
+    devices: tuple[DeviceRow, ...] = ()  # all of the file, where it has several; of one there is nothing to compare
 
     @property
     def idle(self) -> int:

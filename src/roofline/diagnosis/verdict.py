@@ -51,7 +51,7 @@ def verdict(
     if most in _UNTOLD:
         return "", f"{where} {_UNTOLD[most]}"
     if most == "queued":
-        return "", _between(times[most] / window, causes)
+        return "", f"{_between(times[most] / window, causes)}{_meanwhile(shares)}"
     return most, f"{NAMES[most]}: {_reached(most, kernels, times[most], window)} {where}"
 
 
@@ -62,6 +62,14 @@ def _between(share: float, causes: Sequence[Cause]) -> str:
         f"{percent(share)} of the window is between the operators that do the work: Python, the framework's own, views "
         "and allocation."
     )
+
+
+def _meanwhile(shares: Sequence[Share]) -> str:
+    """What the device did while it was not idle."""
+    busy = sum(each.attributed for each in shares)
+    largest = max(shares, key=lambda each: each.attributed)
+    share = percent(largest.attributed / busy) if busy else ""
+    return f" Of the rest, {share} is {largest.category}." if busy else ""
 
 
 def _idle(causes: Sequence[Cause], gaps: Sequence[Gap], time: float, window: int, why: str) -> str:

@@ -48,7 +48,10 @@ class Result:
     completed: int | None = None
     failed: int | None = None
     ranks: int | None = None
-    dtype: str = ""
+    dtype: str = ""  # of the weights
+    kv: str = ""  # of the cache
+    token_rate: float | None = None  # tokens read and made together
+    batch_latency: float | None = None  # of one batch, from its first token read to its last made
     notes: tuple[str, ...] = ()
 
 
@@ -139,7 +142,10 @@ def _fewer(entry: Entry, done: float | None) -> tuple[str, ...]:
 
 def _vllm_latency(entry: Entry, tool: str) -> Result:
     return Result(
-        tool, "serving", latency=number(entry, "avg_latency"), notes=("its file names no model, batch or lengths",)
+        tool,
+        "serving",
+        batch_latency=number(entry, "avg_latency"),
+        notes=("its file names no model, batch or lengths",),
     )
 
 
@@ -155,6 +161,7 @@ def _vllm_throughput(entry: Entry, tool: str) -> Result:
         input_tokens=_over(number(entry, "total_num_prompt_tokens"), requests),
         output_tokens=_over(number(entry, "total_num_output_tokens"), requests),
         output_rate=_over(number(entry, "total_num_output_tokens"), duration),
+        token_rate=number(entry, "tokens_per_second"),
         notes=() if number(entry, "total_num_output_tokens") else ("tokens read and made are one sum in its file",),
     )
 
@@ -180,6 +187,13 @@ def _sglang_batch(entry: Entry, tool: str) -> Result:
         latency=number(entry, "total_latency", "latency"),
         ranks=_whole(number(entry, "tp_size")),
     )
+
+
+def _sglang_prefill(entry: Entry) -> Iterator[Result]:
+    """The prefill of a record that holds a batch's decode too."""
+    both = _sglang_batch(entry, "SGLang bench_one_batch")
+    if both.phase == "decode" and both.input_rate and number(entry, "prefill_latency") is not None:
+        yield replace(both, phase="prefill", output_rate=None, per_token=None, context=None, latency=None)
 
 
 def _genai(entry: Entry, tool: str) -> Result:
@@ -244,6 +258,7 @@ def _llama(entry: Entry, tool: str) -> Result:
         output_rate=rate if phase == "decode" else None,
         input_rate=rate if phase == "prefill" else None,
         per_token=_over(1.0, rate) if phase == "decode" else None,
+        kv=word(entry, "type_k"),
         dtype=(_FORMAT.search(word(entry, "model_type", "model_filename")) or [""])[0],
     )
 
@@ -257,6 +272,7 @@ def _trtllm(entry: Entry, tool: str) -> Result:
     rate = number(entry, f"{speed}.system_output_throughput_tok_s", f"{speed}.output_throughput_tok_s")
     per_gpu = number(entry, f"{speed}.output_throughput_per_gpu_tok_s")
     busy = number(entry, "request_info.avg_num_concurrent_requests")
+    quantised = word(entry, "engine.quantization")
     return Result(
         tool,
         "serving",
@@ -273,7 +289,8 @@ def _trtllm(entry: Entry, tool: str) -> Result:
         duration=_times(number(entry, f"{speed}.total_latency_ms"), 1 / KILO),
         completed=_whole(number(entry, "request_info.num_requests")),
         ranks=_whole(world),
-        dtype=word(entry, "engine.dtype"),
+        dtype=quantised if quantised.lower() not in ("", "none", "no_quant") else word(entry, "engine.dtype"),
+        kv=word(entry, "engine.kv_cache_dtype"),
     )
 
 
@@ -303,18 +320,44 @@ def result(entry: Entry) -> Result | None:
     return None
 
 
+def results(entry: Entry) -> Iterator[Result]:
+    """The results in one decoded object: none where no known tool wrote it, two where it holds both phases."""
+    found = result(entry)
+    if found is not None:
+        yield found
+        if found.tool == "SGLang bench_one_batch":
+            yield from _sglang_prefill(entry)
+
+
 def _with_concurrency(found: Result) -> Result:
-    """The requests at once by Little's law, where the file does not state them."""
+    """The requests at once by Little's law, where the file does not state them; a note where fewer ran than may."""
+    in_flight = _in_flight(found)
     if found.concurrency:
+        if found.concurrency_from == "max_concurrency" and in_flight is not None:
+            return replace(found, notes=(*found.notes, *_not_full(in_flight, found.concurrency)))
         return found
+    if in_flight is None:
+        return replace(found, concurrency=None, concurrency_from="")
+    return replace(found, concurrency=in_flight, concurrency_from="requests/s times latency (Little)")
+
+
+def _in_flight(found: Result) -> float | None:
+    """How many requests were at once in the mean."""
     latency = found.latency
     if latency is None and found.per_token is not None and found.output_tokens is not None:
         latency = (found.first_token or 0.0) + found.per_token * max(found.output_tokens - 1, 0)
-    if latency is None or not found.request_rate:
-        return replace(found, concurrency=None, concurrency_from="")
-    return replace(
-        found, concurrency=latency * found.request_rate, concurrency_from="requests/s times latency (Little)"
-    )
+    return latency * found.request_rate if latency is not None and found.request_rate else None
+
+
+_FULL = 0.7  # of the requests that may be at once
+
+
+def _not_full(in_flight: float, allowed: float) -> Iterator[str]:
+    if in_flight < _FULL * allowed:
+        yield (
+            f"{in_flight:.1f} requests were at once in the mean (requests/s times latency), of {allowed:.0f} allowed: "
+            "the bound is that of a full batch, and the load did not fill it"
+        )
 
 
 _NAMES = re.compile(
@@ -345,11 +388,9 @@ def read(lines: Lines) -> Benchmark:
         entries = list(_lines(text, left_out))
     found: list[Result] = []
     for entry in entries:
-        made = result(entry)
-        if made is None:
-            left_out["objects that no known benchmark writes"] += 1
-        else:
-            found.append(made)
+        made = list(results(entry))
+        left_out["objects that no known benchmark writes"] += not made
+        found += made
     if not found:
         raise BadValue(
             "is JSON of no known benchmark. Known: vLLM, SGLang, genai-perf, AIPerf, llama-bench, trtllm-bench."

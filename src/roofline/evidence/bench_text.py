@@ -18,6 +18,7 @@ _TRT = re.compile(
     r"|Per GPU Output Throughput \(tps/gpu\))\s*:"
 )
 _LLAMA = re.compile(r"\s*\|\s*model\s*\|.*\|\s*test\s*\|\s*t/s\s*\|\s*\Z")
+_CARD = re.compile(r"\s*Device \d+: (\S.{1,100}?), compute capability")  # as ggml prints it above a table
 _LONGEST = 1 << 16
 _PLUS = re.compile(r"\s*([\d.,]+)\s*(?:±|\+/-)\s*([\d.,]+)")
 _TEST = re.compile(r"(?:(pp|tg)(\d+))(?:\+tg(\d+))?(?:\s*@\s*d(\d+))?\Z")
@@ -43,6 +44,8 @@ _TRT_KEYS = {
     "Model": "engine.model",
     "Model Path": "engine.model_path",
     "Dtype": "engine.dtype",
+    "KV Cache Dtype": "engine.kv_cache_dtype",
+    "Quantization": "engine.quantization",
     "TP Size": "world_info.tp_size",
     "PP Size": "world_info.pp_size",
     "Number of requests": "request_info.num_requests",
@@ -97,6 +100,7 @@ def _printed(lines: Iterable[str]) -> Iterator[Result]:
     served: dict[str, float] | None = None
     trt: dict[str, object] = {}
     columns: list[str] | None = None
+    card = ""
     for line in lines:
         if _TITLE.match(line):
             yield from _finished(served)
@@ -104,7 +108,9 @@ def _printed(lines: Iterable[str]) -> Iterator[Result]:
         elif _LLAMA.match(line):
             columns = _cells(line)
         elif columns is not None and line.lstrip().startswith("|"):
-            yield from _llama(dict(zip(columns, _cells(line), strict=False)))
+            yield from _llama(dict(zip(columns, _cells(line), strict=False)), card)
+        elif found := _CARD.match(line):
+            card = found[1]
         elif pair := _PAIR.match(line):
             columns = None
             _take(pair[1].strip(), pair[2], served, trt)
@@ -159,7 +165,7 @@ def _plain(cell: str) -> float | str:
     return cell if value is None else value
 
 
-def _llama(row: Mapping[str, str]) -> Iterator[Result]:
+def _llama(row: Mapping[str, str], card: str) -> Iterator[Result]:
     """A row of llama-bench's Markdown."""
     test, speed = _TEST.match(row.get("test", "")), _PLUS.match(row.get("t/s", ""))
     if test is None:
@@ -175,6 +181,8 @@ def _llama(row: Mapping[str, str]) -> Iterator[Result]:
         "n_depth": int(test[4] or 0),
         "avg_ts": rate,
         "model_type": row.get("model", ""),
+        "gpu_info": card,
+        "type_k": row.get("type_k", ""),
     }
     found = result(entry)
     if found is not None:

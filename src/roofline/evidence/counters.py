@@ -105,8 +105,10 @@ class Series:
 
     @property
     def span(self) -> float | None:
-        """Time from the first to the last sample [s], or None where they bear no time."""
+        """Time from the first to the last sample [s], or None where fewer than half of them bear a time."""
         times = [each for each in self.times if not isnan(each)]
+        if 2 * len(times) < len(self.times):
+            return None
         return times[-1] - times[0] if len(times) > 1 and times[-1] > times[0] else None
 
 

@@ -41,7 +41,7 @@ def read(lines: Lines) -> Counters:
             columns = entity[1].split()
             forms.append("dcgmi dmon")
         elif columns and (row := _DMON_ROW.match(line)):
-            _dmon_row(row[1], row[2].split(), columns, found)
+            _dmon_row(lines.who, row[1], row[2].split(), columns, found)
         elif _SAMPLE.match(line) and _exported(line.strip(), found):
             forms.append("dcgm-exporter")
         else:
@@ -58,21 +58,23 @@ _NO_VALUE = "has names of counters and no value of any card. Record for some sec
 _OUTPUT = "It holds no value of them: name the exporter's output."
 
 
-def _dmon_row(entity: str, cells: list[str], columns: list[str], found: Gatherer) -> None:
+def _dmon_row(who: str, entity: str, cells: list[str], columns: list[str], found: Gatherer) -> None:
     name = " ".join(entity.split())
     if not name.startswith("GPU"):
         return
-    series = found.series(name)
+    series = found.series(f"{who}: {name}" if who else name)
     if series is None:
         return
-    values: dict[str, float] = {}
+    values: dict[str, tuple[float, int]] = {}
     for column, cell in zip(columns, cells, strict=False):
         counter = table("short").get(column.upper())
         value = _number(cell)
         if counter is not None and value is not None and known(value):
-            values.setdefault(counter[0], value * counter[1])
+            ours, factor, order = counter
+            if ours not in values or order < values[ours][1]:
+                values[ours] = (value * factor, order)
     if values:
-        series.add(values)
+        series.add({ours: value for ours, (value, _) in values.items()})
     else:
         found.drop("samples without a value")
 
@@ -112,11 +114,15 @@ def put(
     found.put(entity(labels), kept, value, labels.get("modelName", ""), time)
 
 
+# What tells the host of a sample, in this order: the exporter's own label, else what a Prometheus server adds to it.
+_HOSTS = ("Hostname", "hostname", "node", "nodename", "kubernetes_node", "exported_instance", "instance")
+
+
 def entity(labels: Mapping[str, str]) -> str:
     """How the card, or the part of it, is called that a sample is of."""
     number = labels.get("gpu") or labels.get("minor_number") or labels.get("UUID") or labels.get("uuid") or "?"
     name = f"GPU {number}"
-    host = labels.get("Hostname") or labels.get("hostname") or ""
+    host = next((labels[each] for each in _HOSTS if labels.get(each)), "")
     if host:
         name = f"{host} {name}"
     instance = labels.get("GPU_I_ID")

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+from roofline.evidence.prefixes import Prefix
 from roofline.units import MIB
 
 LONGEST = MIB  # [byte] of one line; what is longer is cut there
@@ -15,11 +16,16 @@ _BREAK = re.compile(rb"\r\n|\n|\r")
 
 @dataclass(slots=True)
 class Lines:
-    """The lines of a text, once; `warnings` says what was lost, after they were read."""
+    """The lines of a text, once; `warnings` says what was lost, after they were read.
+
+    Each is without the `prefix` that stands before it, where there is one; `who` printed the last one that was given.
+    """
 
     blocks: Iterable[bytes]
     warnings: list[str] = field(default_factory=list[str])
+    prefix: Prefix | None = None
     read: int = 0  # lines given so far
+    who: str = ""
 
     def __iter__(self) -> Iterator[str]:
         cut = 0
@@ -27,7 +33,10 @@ class Lines:
             cut += not whole
             self.read += 1
             text = line.decode("utf-8", "replace")
-            yield _ANSI.sub("", text) if "\x1b" in text else text
+            text = _ANSI.sub("", text) if "\x1b" in text else text
+            if self.prefix is not None:
+                self.who, text = self.prefix.parted(text)
+            yield text
         if cut:
             self.warnings.append(f"{cut} lines are longer than {LONGEST // MIB} MiB and were cut there")
 

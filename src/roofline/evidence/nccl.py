@@ -162,7 +162,7 @@ def read(lines: Lines) -> Log:
     rows = 0
     for line in lines:
         text = _stripped(line)
-        run.prefix = line[: len(line) - len(text)]
+        run.prefix = lines.who + line[: len(line) - len(text)]
         if _begins(text, run):
             _close(run, done, left_out)
             run = _Open(prefix=run.prefix)

@@ -21,7 +21,7 @@ from roofline.evidence.numbers import decimal_mark
 
 _NAME = "device__attribute_display_name"
 MOST = 1 << 20  # launches that are read
-_HEADER = re.compile(r'\ufeff?\s*"?(?:ID|Process ID|Kernel Name)"?\s*([,;\t])')
+_HEADER = re.compile(r'(?:([,;\t])\s*|^\ufeff?\s*)"?Kernel Name"?\s*(?:([,;\t])|$)')
 _MOST_OF_ONE = 1 << 16  # launches of one kernel in a summary
 _TITLE = re.compile(
     r"  (?P<kernel>\S.*?)(?: \((?P<grid>\d+(?:, \d+)*)\)x\((?P<block>\d+(?:, \d+)*)\))?"
@@ -65,9 +65,16 @@ def sniff(head: str) -> bool:
 
 
 def _is_header(line: str) -> bool:
-    if not _HEADER.match(line) or "Kernel Name" not in line:
+    if "Kernel Name" not in line or (mark := _delimiter(line)) is None:
         return False
-    return line.lstrip('\ufeff "').startswith("ID") or "Metric Name" in line
+    names = {each.strip() for each in _row(line.lstrip("\ufeff"), mark)}
+    return "Kernel Name" in names and not names.isdisjoint(("ID", "Metric Name"))
+
+
+def _delimiter(header: str) -> str | None:
+    """What parts the cells of a header; None for a line that is none."""
+    found = _HEADER.search(header)
+    return None if found is None else found[1] or found[2]
 
 
 def read(lines: Lines) -> Report:
@@ -127,8 +134,7 @@ def _table(header: str, stream: Iterator[str], found: list[_Raw], left_out: dict
 
 def _columns(header: str, found: list[_Raw], left_out: dict[str, int]) -> tuple[_Wide | _Long, bool, str]:
     """The table of a header, whether its cells are quoted, and what parts them."""
-    mark = _HEADER.match(header)
-    delimiter = mark[1] if mark else ","
+    delimiter = _delimiter(header) or ","
     names = _row(header.lstrip("\ufeff"), delimiter)
     kind = _Wide if "Metric Name" not in names else _Summary if "Average" in names else _Long
     table = kind(names, found, left_out)
@@ -248,7 +254,7 @@ class _Summary(_Long):
 
 def _put(cells: Cells, name: str, value: str, unit: str) -> None:
     """Keep a metric; one name of the details page stands for a share and for a rate."""
-    key = f"{name} [{unit}]" if name in cells and cells[name][1] != unit else name
+    key = f"{name}{ncu_metrics.AGAIN}{unit}" if name in cells and cells[name][1] != unit else name
     cells.setdefault(key, (value, unit))
 
 
@@ -257,19 +263,17 @@ def _text(title: re.Match[str], stream: Iterator[str], found: list[_Raw]) -> Non
     raw = _titled(title)
     found.append(raw)
     columns: list[tuple[int, int]] = []
-    seen = 0  # lines of dashes in this section's table
     for line in stream:
         if again := _TITLE.match(line):
-            raw, columns, seen = _titled(again), [], 0
+            raw, columns = _titled(again), []
             found.append(raw)
             if len(found) > MOST:
                 raise BadValue(f"has more than {MOST:,} launches. Profile fewer: --launch-count.")
         elif _SECTION.match(line):
-            columns, seen = [], 0
+            columns = []
         elif _RULE_LINES.fullmatch(line.strip()):
-            seen += 1
             columns = [found.span() for found in _COLUMN.finditer(line)]
-        elif seen == 2 and len(columns) >= 3:
+        elif len(columns) >= 3:
             name, unit, value = _fields(line, columns)
             if ncu_metrics.wanted(name):
                 _put(raw.cells, name, value, unit)

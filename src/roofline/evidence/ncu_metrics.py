@@ -27,6 +27,7 @@ _TENSOR = re.compile(
 )
 _VOLTA, _FLOPS_OF_HMMA = "7.0", 512
 
+AGAIN = "\0"  # between a metric's name and its unit, where the name stands for several
 Cells = Mapping[str, tuple[str, str]]
 
 
@@ -70,7 +71,7 @@ def measured(
         value = number(text, mark)
         if value is None or value < 0:
             continue
-        name = key.partition(" [")[0] if key.endswith(f" [{unit}]") else key
+        name = key.partition(AGAIN)[0]
         factor, base = tool_unit(unit)
         plain[name] = value * factor
         ours, at = _ours(name, base)

@@ -1,21 +1,27 @@
-"""Sums of Nsight Systems: reports of `nsys stats` (and `nsys nvprof`), as CSV or as the tables it prints."""
+"""Sums of Nsight Systems: reports of `nsys stats` (and `nsys nvprof`), as CSV, JSON or the tables it prints."""
 
 from __future__ import annotations
 
 import csv
+import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
 
 from roofline.errors import BadValue
 from roofline.evidence.lines import Lines
 from roofline.evidence.numbers import number
-from roofline.units import tool_unit
+from roofline.units import MIB, tool_unit
 
 MOST = 1 << 20
 _HEAD = re.compile(r'\s*"?Time\s?\(%\)"?[\s,;]+"?Total Time(?: \((\w+)\))?"?[\s,;]')
 _DASHES = re.compile(r"\s*-{3,}(?:\s+-{3,})+\s*\Z")
+_JSON = re.compile(r'\s*\[\s*\{\s*"Time ?\(%\)"\s*:[^{}]{0,400}"Total Time')
+_MOST_JSON = 64 * MIB
+_ALL = "all"  # a report of kernels, copies and memsets together, told apart by its column of categories
 _RANGE_AND_COUNT = {
+    ("Operation", "Category"): _ALL,
     ("Name", "Instances"): "kernels",
     ("Operation", "Count"): "copies",
     ("Name", "Num Calls"): "calls",
@@ -32,6 +38,7 @@ class Sum:
     total: int  # [ns]
     least: int | None = None
     most: int | None = None
+    category: str = ""  # of a report of kernels and copies together
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +58,32 @@ def sniff(head: str) -> bool:
     return any(_HEAD.match(line) for line in head.splitlines())
 
 
+def sniff_json(head: str) -> bool:
+    """Whether a text begins as a report does that was written as JSON."""
+    return bool(_JSON.match(head))
+
+
+def read_json(lines: Lines) -> Sums:
+    """The sums of a report as JSON; raises BadValue where it is cut, or none is of a kernel, copy, call or range."""
+    text: list[str] = []
+    size = 0
+    for line in lines:
+        size += len(line)
+        if size > _MOST_JSON:
+            raise BadValue(f"is a report of nsys stats of more than {_MOST_JSON // MIB} MiB. Write it as CSV.")
+        text.append(line)
+    try:
+        entries = json.loads("\n".join(text))
+    except (ValueError, RecursionError):
+        raise BadValue("begins as a report of nsys stats and is no sound JSON: it was cut, or edited.") from None
+    found: dict[str, list[Sum]] = {}
+    for entry in entries:
+        if isinstance(entry, Mapping):
+            cells = {str(name): str(value) for name, value in cast("Mapping[Any, Any]", entry).items()}
+            _add(cells, list(cells), _together(list(cells), found))
+    return _sums(found, {}, lines)
+
+
 def read(lines: Lines) -> Sums:
     """The sums of a file; raises BadValue where none is of a kernel, copy, call or range."""
     found: dict[str, list[Sum]] = {}
@@ -61,6 +94,13 @@ def read(lines: Lines) -> Sums:
         head = None
         if _HEAD.match(line):
             head = _csv(line, stream, found, left_out) if "," in line else _table(line, stream, found, left_out)
+    return _sums(found, left_out, lines)
+
+
+def _sums(found: dict[str, list[Sum]], left_out: dict[str, int], lines: Lines) -> Sums:
+    """What was gathered by kind; raises BadValue for nothing."""
+    for each in found.pop(_ALL, ()):
+        found.setdefault("kernels" if each.category == _KERNEL else "copies", []).append(each)
     if not any(found.values()):
         raise BadValue("has the head of a report of nsys stats and no row below it: nothing was recorded.")
     kinds = {kind: tuple(rows) for kind, rows in found.items()}
@@ -134,6 +174,15 @@ def _rows(names: list[str], found: dict[str, list[Sum]]) -> list[Sum]:
     return found.setdefault(kind, []) if kind and kind not in found else []
 
 
+def _together(names: list[str], found: dict[str, list[Sum]]) -> list[Sum]:
+    """Where a row of these columns goes, with the others of its kind."""
+    kind = _kind(names)
+    return found.setdefault(kind, []) if kind else []
+
+
+_KERNEL = "CUDA_KERNEL"
+
+
 def _add(cells: Mapping[str, str], names: list[str], rows: list[Sum]) -> None:
     name = next((cells.get(each, "") for each in ("Name", "Operation", "Range") if each in names), "")
     total_key = next((each for each in names if each.startswith("Total Time")), "")
@@ -142,12 +191,13 @@ def _add(cells: Mapping[str, str], names: list[str], rows: list[Sum]) -> None:
     if total is None or calls is None:
         if name and rows and not any(cells.get(each) for each in names if cells.get(each, "") != name):
             last = rows[-1]
-            rows[-1] = Sum((last.name + " " + name)[:8192], last.calls, last.total, last.least, last.most)
+            rows[-1] = replace(last, name=(last.name + " " + name)[:8192])
         return
     if len(rows) >= MOST:
         raise BadValue(f"has more than {MOST:,} rows in a report.")
     factor = _to_ns(total_key)
-    rows.append(Sum(name, int(calls), round(total * factor), _extreme(cells, "Min"), _extreme(cells, "Max")))
+    least, most = _extreme(cells, "Min"), _extreme(cells, "Max")
+    rows.append(Sum(name, int(calls), round(total * factor), least, most, cells.get("Category", "")))
 
 
 def _to_ns(key: str) -> float:

@@ -12,6 +12,7 @@ from roofline.evidence.lines import Lines
 from roofline.evidence.nccl import Log
 from roofline.evidence.ncu import Report
 from roofline.evidence.nsys_stats import Sums
+from roofline.evidence.prefixes import Prefix, prefix_of
 from roofline.evidence.training_log import TrainingLog
 
 Evidence = Report | Sums | Counters | Log | Benchmark | TrainingLog
@@ -30,6 +31,7 @@ class Reader:
 READERS = (
     Reader("Nsight Compute", ncu.sniff, ncu.read),
     Reader("nsys stats", nsys_stats.sniff, nsys_stats.read),
+    Reader("nsys stats", nsys_stats.sniff_json, nsys_stats.read_json),
     Reader("nccl-tests", nccl.sniff, nccl.read),
     Reader("nccl-tests", nccl_json.sniff, nccl_json.read),
     Reader("Prometheus", dcgm.sniff_answer, dcgm.read_answer),
@@ -41,9 +43,21 @@ READERS = (
 )
 
 
-def reader_of(head: bytes) -> Reader | None:
-    """The reader of a text that begins like this, or None."""
+def reader_of(head: bytes) -> tuple[Reader, Prefix | None] | None:
+    """The reader of a text that begins like this, and what stands before each of its lines; None for no reader."""
     if b"\0" in head[:4096]:
         return None
     text = head.decode("utf-8", "replace")
+    prefix = prefix_of(text, _kind)
+    lines = text if prefix is None else "\n".join(prefix.parted(each)[1] for each in text.splitlines())
+    reader = _reader(lines)
+    return None if reader is None else (reader, prefix)
+
+
+def _kind(text: str) -> str:
+    reader = _reader(text)
+    return "" if reader is None else reader.name
+
+
+def _reader(text: str) -> Reader | None:
     return next((each for each in READERS if each.sniff(text)), None)

@@ -13,9 +13,9 @@ from roofline.evidence.counters import Counters, Gatherer, table
 from roofline.evidence.lines import Lines
 from roofline.units import tool_unit
 
-_TABLE = re.compile(r"\s*#\s*(?:Date\s+Time\s+)?gpu\s+(\S.*)", re.IGNORECASE)
-_DATED = re.compile(r"\s*#\s*Date\s+Time\b", re.IGNORECASE)
-_UNITS = re.compile(r"\s*#\s*(?:YYYY\S*\s+\S+\s+)?Idx\b")
+_TABLE = re.compile(r"\s*#\s*(?:Date\s+)?(?:Time\s+)?gpu\s+(\S.*)", re.IGNORECASE)
+_DATED = re.compile(r"\s*#\s*(Date\b)?\s*(Time\b)?", re.IGNORECASE)
+_UNITS = re.compile(r"\s*#\s*(?:YYYY\S*\s+)?(?:HH:\S*\s+)?Idx\b")
 _UNIT = re.compile(r"\s*\[[^\]]*\]\s*\Z")
 _QUANTITY = re.compile(r"\s*(-?[\d.]+)\s*(\S*)\s*\Z")
 _STATES = {"Active": 1.0, "Not Active": 0.0}
@@ -34,6 +34,12 @@ def _columns(line: str) -> list[str] | None:
         return None
     columns = match[1].split()
     return columns if "pid" not in columns and any(each in _MEASURES for each in columns) else None
+
+
+def _dated(head: str) -> tuple[bool, bool]:
+    """Whether the rows below a head of dmon begin with a date, and with a time."""
+    match = _DATED.match(head)
+    return (False, False) if match is None else (match[1] is not None, match[2] is not None)
 
 
 def _spaced(line: str) -> str:
@@ -56,11 +62,11 @@ def read(lines: Lines) -> Counters:
     found = Gatherer()
     forms: list[str] = []
     columns: list[str] | None = None
-    dated = False
+    dated = (False, False)
     fields: list[str] | None = None
     for line in lines:
         if (head := _columns(line)) is not None:
-            columns, dated, fields = head, bool(_DATED.match(_spaced(line))), None
+            columns, dated, fields = head, _dated(_spaced(line)), None
             forms.append("nvidia-smi dmon")
         elif (names := _header(line)) is not None:
             columns, fields = None, names
@@ -68,19 +74,19 @@ def read(lines: Lines) -> Counters:
         elif _TABLE.match(line) or not line.strip():
             columns, fields = None, None if not line.strip() else fields
         elif columns is not None and not _UNITS.match(_spaced(line)):
-            _dmon(_spaced(line).split(), columns, dated, found)
+            _dmon(lines.who, _spaced(line).split(), columns, dated, found)
         elif fields is not None:
-            _queried(line, fields, found)
+            _queried(lines.who, line, fields, found)
     gpus = found.done()
     if not gpus:
         raise BadValue("has the head of a table of nvidia-smi and no sample below it. Record for some seconds.")
-    return Counters(forms[0], gpus, found.left_out, tuple(lines.warnings))
+    return Counters(" and ".join(dict.fromkeys(forms)), gpus, found.left_out, tuple(lines.warnings))
 
 
-def _dmon(cells: list[str], columns: list[str], dated: bool, found: Gatherer) -> None:
+def _dmon(who: str, cells: list[str], columns: list[str], dated: tuple[bool, bool], found: Gatherer) -> None:
     """A row of dmon; a line that is none is passed over."""
-    time = _time(f"{cells[0]} {cells[1]}", "%Y%m%d %H:%M:%S") if dated and len(cells) > 2 else None
-    cells = cells[2:] if dated else cells
+    time = _time(f"{cells[0]} {cells[1]}", "%Y%m%d %H:%M:%S") if all(dated) and len(cells) > 2 else None
+    cells = cells[sum(dated) :]
     if len(cells) < 2 or not cells[0].isdecimal() or len(cells[0]) > 5:
         return
     values: dict[str, float] = {}
@@ -92,12 +98,12 @@ def _dmon(cells: list[str], columns: list[str], dated: bool, found: Gatherer) ->
             continue
         if counter is not None and not isnan(value):
             values[counter[0]] = value * counter[1]
-    series = found.series(f"GPU {cells[0]}")
+    series = found.series(_by(who, f"GPU {cells[0]}"))
     if series is not None and values:
         series.add(values, time)
 
 
-def _queried(line: str, fields: list[str], found: Gatherer) -> None:
+def _queried(who: str, line: str, fields: list[str], found: Gatherer) -> None:
     """A row of the CSV."""
     try:
         cells = next(csv.reader([line], skipinitialspace=True), list[str]())
@@ -115,10 +121,15 @@ def _queried(line: str, fields: list[str], found: Gatherer) -> None:
             ours, factor, order = counter
             if ours not in values or order < values[ours][1]:
                 values[ours] = (value * factor, order)
-    series = found.series(_name(row), row.get("name") or row.get("gpu_name") or "")
+    series = found.series(_by(who, _name(row)), row.get("name") or row.get("gpu_name") or "")
     if series is not None and values:
         time = _time(row.get("timestamp", ""), "%Y/%m/%d %H:%M:%S.%f")
         series.add({ours: value for ours, (value, _) in values.items()}, time)
+
+
+def _by(who: str, card: str) -> str:
+    """A card of one of several that print into one text."""
+    return f"{who}: {card}" if who else card
 
 
 def _name(row: Mapping[str, str]) -> str:

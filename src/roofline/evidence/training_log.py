@@ -14,15 +14,16 @@ from roofline.units import KILO, TERA
 
 MOST_STEPS = 1 << 20
 _COLOUR = re.compile(r"\[\d{1,3}(?:;\d{1,3})*m")  # of a log that lost what begins such a code
-_TITAN = re.compile(r"\bstep:\s*(\d{1,9})\b.*?\b(?:tps|wps):\s*([\d,.]+)")
-_MEGATRON = re.compile(r"\biteration\s+(\d{1,9})\s*/\s*\d+\s*\|.*?elapsed time per iteration \(ms\):\s*([\d.]+)")
-_NEMO = re.compile(r"\b(?:global_step|iteration)[:= ]+(\d{1,9})\b.*?\btrain_step_timing in s[:= ]+([\d.]+)")
-_BRIDGE = re.compile(r"Step Time\s*:\s*([\d.]+)s\b.*?GPU utilization:\s*([\d.]+)\s*MODEL_TFLOP/s/GPU")
+_N = r"([\d,.]+(?:[eE][+-]?\d{1,3})?)"
+_TITAN = re.compile(rf"\bstep:\s*(\d{{1,9}})\b.*?\b(?:tps|wps):\s*{_N}")
+_MEGATRON = re.compile(rf"\biteration\s+(\d{{1,9}})\s*/\s*\d+\s*\|.*?elapsed time per iteration \(ms\):\s*{_N}")
+_NEMO = re.compile(rf"\b(?:global_step|iteration)[:= ]+(\d{{1,9}})\b.*?\btrain_step_timing in s[:= ]+{_N}")
+_BRIDGE = re.compile(rf"Step Time\s*:\s*{_N}s\b.*?GPU utilization:\s*{_N}\s*MODEL_TFLOP/s/GPU")
 _FIELDS = {
-    "flops_rate": re.compile(r"\b(?:tflops|TFLOPS_per_GPU|throughput per GPU \(TFLOP/s/GPU\))[:= ]+([\d,.]+)"),
-    "mfu": re.compile(r"\bmfu:\s*([\d.]+)\s*%"),
+    "flops_rate": re.compile(r"\b(?:tflops|TFLOPS_per_GPU|throughput per GPU \(TFLOP/s/GPU\))[:= ]+" + _N),
+    "mfu": re.compile(rf"\bmfu:\s*{_N}\s*%"),
     "batch": re.compile(r"\bglobal[ _]batch[ _]size[:= ]+(\d+)"),
-    "tokens_rate": re.compile(r"\btokens_per_sec(?:ond)?_per_gpu[:= ]+([\d,.]+)"),
+    "tokens_rate": re.compile(r"\btokens_per_sec(?:ond)?_per_gpu[:= ]+" + _N),
 }
 
 

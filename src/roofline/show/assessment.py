@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from rich.console import Group, RenderableType
 
 from roofline.diagnosis.assessment import Assessment, BenchmarkRow, CardState, CollectiveRow, CollectiveRun, KernelGroup
-from roofline.diagnosis.findings import Finding
+from roofline.diagnosis.findings import Finding, counted
 from roofline.show.terminal import STYLES, Cell, bullets, table, text
 from roofline.units import GIGA, MEGA, TERA, column, gib, percent, scale, si, significant
 
@@ -28,7 +28,7 @@ def assessment_text(found: Assessment) -> RenderableType:
         rows_text(found),
     ]
     blocks += findings_text(found.findings)
-    lines = [*found.notes, *(f"left out: {n:,} {what}" for what, n in found.left_out.items())]
+    lines = [*found.notes, *(f"left out: {what} ({n:,})" for what, n in found.left_out.items())]
     return Group(*blocks, *([text(), text("Notes", "bold dim"), bullets(lines)] if lines else []))
 
 
@@ -65,6 +65,11 @@ def _share(value: float | None) -> str:
     return "" if value is None else f"{100 * value:.1f} %"
 
 
+def _rate(each: KernelGroup) -> str:
+    """The bandwidth that a kernel reached [GB/s]."""
+    return "" if not each.bytes or not each.seconds else significant(each.bytes / each.seconds / GIGA)
+
+
 def _kernels(groups: Sequence[KernelGroup], whole: float) -> RenderableType:
     """A row a kernel; columns that no kernel has are left out."""
     shown = groups[:_ROWS]
@@ -78,6 +83,7 @@ def _kernels(groups: Sequence[KernelGroup], whole: float) -> RenderableType:
     flop_size, flop_unit = scale(max((each.flops or 0.0 for each in shown), default=0.0), "FLOP")
     optional = [
         ((byte_unit, "right"), ["" if each.bytes is None else significant(each.bytes / byte_size) for each in shown]),
+        (("GB/s", "right"), [_rate(each) for each in shown]),
         ((flop_unit, "right"), ["" if not each.flops else significant(each.flops / flop_size) for each in shown]),
         (
             ("DRAM", "right"),
@@ -89,13 +95,19 @@ def _kernels(groups: Sequence[KernelGroup], whole: float) -> RenderableType:
         (("re-read", "right"), ["" if each.reread is None else f"{significant(each.reread)}x" for each in shown]),
         (("limit", "left"), [each.limit for each in shown]),
     ]
-    columns += [each for each in optional if any(each[1])]
+    more = [each for each in optional if any(each[1])]
+    if not more:  # sums: what is known is how the time divides
+        more = [
+            (("share", "right"), [_share(each.share) for each in shown]),
+            (("category", "left"), [each.category for each in shown]),
+        ]
+    columns += more
     rows: list[list[Cell]] = [
         [text(cell, STYLES.get(cell, "")) for cell in row] for row in zip(*(cells for _, cells in columns), strict=True)
     ]
     made = table([head for head, _ in columns], rows)
-    more = len(groups) - len(shown)
-    return Group(made, text(f"{more} more: --json has them.", "dim")) if more else made
+    left = len(groups) - len(shown)
+    return Group(made, text(f"{left} more: --json has them.", "dim")) if left else made
 
 
 def cards_table(cards: Sequence[CardState], most: int = 64) -> RenderableType:
@@ -162,7 +174,7 @@ def _run(run: CollectiveRun) -> list[RenderableType]:
         [gib(each.size), si(each.seconds, "s"), _gb(each.algbw), _gb(each.busbw), _of(each, run)]
         for each in _chosen(run.rows)
     ]
-    title = f"{run.kind or 'collective'}, {run.ranks or '?'} ranks"
+    title = f"{run.kind or 'collective'}, {counted(run.ranks, 'rank') if run.ranks else '? ranks'}"
     heads = [
         (title, "left"),
         ("time", "right"),
@@ -189,15 +201,20 @@ def _chosen(rows: Sequence[CollectiveRow]) -> Sequence[CollectiveRow]:
     return [some[round(at * (len(some) - 1) / (_ROWS - 1))] for at in range(_ROWS)]
 
 
+def _mean(value: float | None) -> str:
+    """A mean of whole numbers, without digits behind the point where it is one."""
+    return "" if value is None else f"{value:,.0f}" if value == round(value) else significant(value, 4)
+
+
 def _benchmarks(rows: Sequence[BenchmarkRow]) -> RenderableType:
     shown = rows[: 2 * _ROWS]
     body: list[list[Cell]] = [
         [
             _cut(f"{each.tool} {each.model}".strip(), 40),
             each.phase,
-            "" if each.concurrency is None else significant(each.concurrency),
-            "" if each.input_tokens is None else significant(each.input_tokens, 4),
-            "" if each.output_tokens is None else significant(each.output_tokens, 4),
+            _mean(each.concurrency),
+            _mean(each.input_tokens),
+            _mean(each.output_tokens),
             "" if each.measured is None else significant(each.measured, 4),
             "unknown" if each.bound is None else significant(each.bound, 4),
             _share(each.of_bound),

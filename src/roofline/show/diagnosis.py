@@ -10,14 +10,17 @@ from rich.console import Group, RenderableType
 from roofline.diagnosis.beside import utilisation
 from roofline.diagnosis.exchanges import Exchange, exchanges
 from roofline.diagnosis.findings import counted
+from roofline.diagnosis.gpus import label
 from roofline.diagnosis.result import Diagnosis, KernelRow, Launches, MarkedTime, Pass, Steps
 from roofline.diagnosis.sampled import said
 from roofline.show.diagnosis_record import bandwidth, device_name, earlier, ridges, together
+from roofline.show.runs import devices_text
 from roofline.show.terminal import Cell, bullets, table, text
 from roofline.trace.events import Card
 from roofline.units import GIGA, KIB, NS_PER_S, column, gib, percent, scale, si, significant
 
 _WHOLE = 0.995  # of the compute time: what is left beyond is not worth a sentence
+_TELLING = 0.01  # of the time of all activities, below which the cost of what has one says nothing
 _TOLD = 0.5  # of the compute time with a cost, below which an MFU says nothing
 _BEATEN = 1.005  # of its bound: what is printed as more than 100 %
 _IDLE = 0.0005  # of the window: what is printed as 0.1 %
@@ -38,6 +41,7 @@ def diagnosis_text(found: Diagnosis) -> RenderableType:
     blocks: list[RenderableType] = [text(_title(found), "bold"), text(_subtitle(found), "dim")]
     blocks += [text(f"Note: {each}.", "yellow") for each in found.warnings]
     blocks += [text(), text(found.verdict), text()]
+    blocks += [devices_text(found), text()] if found.devices else []
     if found.window:
         blocks += [_where(found), text(), *_beside(found)]
         blocks += _findings(found)
@@ -74,7 +78,7 @@ def _subtitle(found: Diagnosis) -> str:
     if found.recognition is not None:
         facts.append(found.recognition.id or f"device {found.recognition.status}")
     if found.others:
-        facts.append(f"device {found.device}; the file has {len(found.others)} more")
+        facts.append(f"{label(found.device or 0)}, one of {len(found.others) + 1} in the file")
     return ", ".join(facts)
 
 
@@ -94,12 +98,14 @@ def _costs(found: Diagnosis) -> Iterable[str]:
     if found.supply is None:
         reason = found.supply_from.rstrip(".")
         yield f"No bounds: {reason}." + ("" if "--device" in reason else " Name the device with --device.")
-    flops, moved, _, least, of_bound = together(row.demand for row in found.kernels)
-    if least is not None and of_bound is not None:
+    flops, moved, seconds, least, of_bound = together(row.demand for row in found.kernels)
+    whole = sum(each.sum for each in found.kernels)
+    if seconds >= _TELLING * _s(whole):
         done = si(float(flops), "FLOP") if flops else si(float(moved), "B")
-        yield f"What has a cost, together: {done}, bound {si(least, 's')}, {percent(of_bound)} of it reached."
-    elif flops or moved:
-        yield f"What has a cost, together: {si(float(flops), 'FLOP')} over {si(float(moved), 'B')}."
+        if least is not None and of_bound is not None:
+            yield f"What has a cost, together: {done}, bound {si(least, 's')}, {percent(of_bound)} of it reached."
+        elif flops or moved:
+            yield f"What has a cost, together: {done}" + (f" over {si(float(moved), 'B')}." if flops else ".")
     yield from above(found.kernels[:_KERNELS])
     if (used := mfu(found)) is not None:
         yield f"MFU {used[0]}: {used[1]}."
@@ -378,7 +384,7 @@ def _read(found: Diagnosis) -> Iterable[str]:
     events = "event" if counts.read == 1 else "events"
     yield f"{counts.read:,} {events} in {gib(found.bytes)} of text; used: {used or 'none'}"
     left = ", ".join(
-        f"{count:,} {reason}" for reason, count in sorted(counts.left_out.items(), key=lambda each: -each[1])
+        f"{reason} ({count:,})" for reason, count in sorted(counts.left_out.items(), key=lambda each: -each[1])
     )
     if left:
         yield f"left out: {left}"

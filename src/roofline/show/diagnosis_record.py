@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -13,7 +13,7 @@ from roofline.diagnosis.findings import Finding
 from roofline.diagnosis.idle import MEANING
 from roofline.diagnosis.numbers import real, whole
 from roofline.diagnosis.ranks import RankRow, Run
-from roofline.diagnosis.result import Demanded, Diagnosis, Earlier, KernelRow, Launches, Pass, Placed, Steps
+from roofline.diagnosis.result import Demanded, DeviceRow, Diagnosis, Earlier, KernelRow, Launches, Pass, Placed, Steps
 from roofline.show.assessment_record import card_record
 from roofline.show.measured_schema import FindingRecord, MeasuredDevice
 from roofline.show.schema import (
@@ -24,6 +24,7 @@ from roofline.show.schema import (
     CommunicationRecord,
     CopiesRecord,
     CoverageRecord,
+    DeviceRowRecord,
     DiagnosisRecord,
     EarlierRecord,
     EventsRecord,
@@ -108,6 +109,7 @@ def diagnosis_record(found: Diagnosis, model: Beside | None = None, run: Run | N
         rank=RankRecord(found.rank.rank, found.rank.ranks, found.rank.backend),
         events=EventsRecord(counts.read, dict(counts.used), dict(counts.left_out), counts.lost, found.bytes),
         other_devices={str(device): count for device, count in found.others.items()},
+        devices=_devices(found.devices),
         warnings=list(found.warnings),
         mfu=_mfu(found),
         beside=None if model is None else _beside(model),
@@ -186,6 +188,29 @@ def _rank(row: RankRow) -> RankRowRecord:
         waiting_s=_maybe(row.waited),
         last_to=row.last,
     )
+
+
+def _devices(rows: Sequence[DeviceRow]) -> list[DeviceRowRecord]:
+    first = min((each.start for each in rows), default=0)
+    return [
+        DeviceRowRecord(
+            device=each.device,
+            name=each.name,
+            start_s=_s(each.start - first),
+            window_s=_s(each.window),
+            busy_s=_s(each.busy),
+            idle_s=_s(each.idle),
+            compute_s=_s(each.compute),
+            communication_s=_s(each.communication),
+            exposed_s=_s(each.exposed),
+            collectives=each.collectives,
+            kernels=each.kernels,
+            activities=each.activities,
+            waiting_s=_maybe(each.waited),
+            last_to=each.last,
+        )
+        for each in rows
+    ]
 
 
 def bandwidth(moved: int, time: int) -> float | None:

@@ -14,6 +14,7 @@ from roofline.show.diagnosis import above, coverage_line, mfu, reached
 from roofline.show.diagnosis_record import device_name, together
 from roofline.show.names import visible
 from roofline.show.report import Finding, Head, Key, Line, Report, Section, Table
+from roofline.show.runs import devices_rows
 from roofline.units import NS_PER_S, column, gib, percent, scale, si
 
 _DOTS = 40  # kernels that are drawn, the costliest
@@ -33,8 +34,9 @@ def diagnosis_chart(found: Diagnosis) -> Chart:
 
 def diagnosis_report(found: Diagnosis, command: str = "") -> Report:
     """The report of a measured run: verdict, what to change, roofline, where the time went."""
+    devices = [Section("Devices of the file", table=_devices(found))] if found.devices else []
     lines = [Line(coverage_line(found)), *(Line(visible(each, 300)) for each in above(found.kernels[:_DOTS]))]
-    sections = [Section("Roofline", lines, _roofline(found))]
+    sections = [*devices, Section("Roofline", lines, _roofline(found))]
     if found.window:
         sections += [
             Section("Where the time went", table=_where(found)),
@@ -107,6 +109,11 @@ def _where(found: Diagnosis) -> Table:
     shares = [percent(each / found.window) for each in (*(row.attributed for row in rows), found.idle, found.window)]
     heads = [Head("category", "name"), Head("calls"), Head(unit), Head("share")]
     return Table(heads, list(zip(names, calls, cells, shares, strict=True)), strong=len(names) - 1)
+
+
+def _devices(found: Diagnosis) -> Table:
+    heads, body = devices_rows(found)
+    return Table([Head(heads[0], "name"), *map(Head, heads[1:])], body)
 
 
 def _kernels(found: Diagnosis) -> Table:

@@ -1,11 +1,15 @@
-"""Several ranks, and a model's ledger beside a measured step, as terminal text."""
+"""Several ranks, several devices of a file, and a model's ledger beside a measured step, as terminal text."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from rich.console import Group, RenderableType
 
 from roofline.diagnosis.beside import Beside
+from roofline.diagnosis.gpus import label
 from roofline.diagnosis.ranks import Run
+from roofline.diagnosis.result import DeviceRow, Diagnosis
 from roofline.show import words
 from roofline.show.terminal import Cell, bullets, table, text
 from roofline.trace.classify import COMPUTE
@@ -47,6 +51,51 @@ def run_text(run: Run) -> RenderableType:
         blocks += [text(f"{each.title}: {si(each.at_stake or 0.0, 's', 3)} at stake", "bold")]
         blocks.append(bullets([*each.evidence, f"First: {each.advice}"]))
     return Group(*blocks, text())
+
+
+def devices_text(found: Diagnosis) -> RenderableType:
+    """The devices of a file side by side, each over its own window."""
+    heads, body = devices_rows(found)
+    sides = [("device", "left"), *((head, "right") for head in heads[1:])]
+    blocks: list[RenderableType] = [table(sides, [list[Cell](row) for row in body[:_RANKS]])]
+    if len(body) > _RANKS:
+        blocks.append(text(f"{len(body) - _RANKS} more are in --json.", "dim"))
+    shown = "" if found.device is None else label(found.device)
+    said = f"Busy, idle: of each one's own window. What follows is of {shown}; --gpu N shows another one."
+    return Group(*blocks, text(said))
+
+
+def devices_rows(found: Diagnosis) -> tuple[list[str], list[list[str]]]:
+    """The heads and rows of a table of the devices, the one that the diagnosis is of marked; the first is its name."""
+    rows = found.devices
+    size, unit = scale(max(each.window for each in rows) / NS_PER_S, "s")
+    names = [_name(each, len({one.name for one in rows}) > 1, found.device) for each in rows]
+    columns = {
+        f"window {unit}": [each.window for each in rows],
+        "busy": [each.busy for each in rows],
+        "compute": [each.compute for each in rows],
+        "exposed": [each.exposed for each in rows],
+        "waiting": [each.waited for each in rows],
+        "idle": [each.idle for each in rows],
+    }
+    columns = {head: values for head, values in columns.items() if any(values) or head == "idle"}
+    cells = [
+        [cell if value is not None else "unknown" for cell, value in zip(_column(values, size), values, strict=True)]
+        for values in columns.values()
+    ]
+    kernels = [f"{each.kernels:,}" for each in rows]
+    body = [list(each) for each in zip(names, *cells, kernels, strict=True)]
+    return ["device", *columns, "kernels"], body
+
+
+def _column(values: Sequence[int | None], size: float) -> list[str]:
+    return column([(each or 0) / NS_PER_S for each in values], size, 5)
+
+
+def _name(row: DeviceRow, told: bool, shown: int | None) -> str:
+    """What a device is called: with its card's name where the cards differ."""
+    name = f"{label(row.device)}, {row.name}" if told and row.name else label(row.device)
+    return f"{name} *" if row.device == shown else name
 
 
 def beside_text(side: Beside) -> RenderableType:

@@ -659,6 +659,28 @@ class RankRowRecord(msgspec.Struct):
     last_to: int | None
 
 
+class DeviceRowRecord(msgspec.Struct):
+    """One of several devices of a file, over its own window; `device.number` is the one that the rest is of.
+
+    `waiting_s` is how long it waited in collectives for the last to come, null where they are not the same on all.
+    """
+
+    device: int
+    name: str
+    start_s: float
+    window_s: float
+    busy_s: float
+    idle_s: float
+    compute_s: float
+    communication_s: float
+    exposed_s: float
+    collectives: int
+    kernels: int
+    activities: int
+    waiting_s: float | None
+    last_to: int | None
+
+
 class MarkedRecord(msgspec.Struct):
     """All ranges of one name that the host marked (NVTX, record_function), and what was launched within them."""
 
@@ -705,6 +727,7 @@ class DiagnosisRecord(msgspec.Struct):
     rank: RankRecord
     events: EventsRecord
     other_devices: dict[str, int]
+    devices: list[DeviceRowRecord]
     warnings: list[str]
     mfu: MeasuredMfu | None
     beside: BesideRecord | None

@@ -146,6 +146,24 @@ def test_no_kernel_table(tmp_path):
     assert any("no kernel was recorded" in each for each in found["warnings"])
 
 
+def test_copies_without_a_kernel_table(tmp_path):
+    """99 % of the window is without copies, and nothing is said of how busy the card was then."""
+    path = export(
+        tmp_path / "a.sqlite",
+        CUPTI_ACTIVITY_KIND_MEMCPY=(
+            "start, end, deviceId, streamId, correlationId, globalPid, bytes, copyKind, srcKind, dstKind",
+            [(100, 150, 0, 7, 1, P1, 4096, 1, 0, 2), (9_950, 10_000, 0, 7, 2, P1, 4096, 1, 0, 2)],
+        ),
+        **calls((90, 95, T1, 1, 2), (9_900, 9_940, T1, 2, 2)),
+    )  # fmt: skip
+    found = diagnose(path)
+
+    assert (found.limit, found.idle) == ("", 9_800)
+    assert "how busy the device was is not told" in found.verdict
+    assert "kernels may have run" in found.warnings[0]
+    assert {each.rule for each in found.findings} == {"pageable-copies"}
+
+
 def test_correlation_ids_repeat_in_each_process(tmp_path):
     """A kernel belongs to the call of its own process."""
     path = export(

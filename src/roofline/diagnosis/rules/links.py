@@ -1,17 +1,22 @@
-"""Rules on communication: what nothing hides, and what stays below the link."""
+"""Rules on communication: what nothing hides, what stays below the link, and devices of a file that differ."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from statistics import mean
 
 from roofline.diagnosis.exchanges import exchanges
 from roofline.diagnosis.findings import Finding, counted
+from roofline.diagnosis.gpus import label
 from roofline.diagnosis.numbers import real
 from roofline.diagnosis.rules.scene import Scene, rule
+from roofline.diagnosis.waiting import straggler
 from roofline.trace.classify import COMPUTE
 from roofline.units import GIGA, NS_PER_S, gib, percent, si, significant
 
 _SLOW = 0.5  # share of the link's bound
+_USED = 0.01  # of the most that a device of the file computes: below it a device is not used
+_UNEVEN = 0.01  # of the window
 
 
 @rule("exposed-communication")
@@ -74,4 +79,46 @@ def slow_link(scene: Scene) -> Iterator[Finding]:
         ),
         "compare the ranks (name all their files): waiting for the last one counts as time here. Else larger messages, "
         "and nccl-tests on the same nodes.",
+    )
+
+
+@rule("straggler")
+def late(scene: Scene) -> Iterator[Finding]:
+    """A device of the file that the others wait for in collectives."""
+    known = [(each, each.waited, each.last) for each in scene.found.devices]
+    rows = [(each, wait, last) for each, wait, last in known if wait is not None and last is not None]
+    if not rows:
+        return
+    waited = [(label(each.device), wait) for each, wait, _ in rows]
+    found = straggler("GPUs", waited, [last for _, _, last in rows], rows[0][0].collectives, scene.found.window)
+    if found is not None:
+        yield found
+
+
+@rule("imbalance")
+def imbalance(scene: Scene) -> Iterator[Finding]:
+    """Devices at work at one time of which one computes longer; at stake is what an even division would save."""
+    most = max((each.compute for each in scene.found.devices), default=0)
+    rows = [each for each in scene.found.devices if each.compute > _USED * most]
+    if len(rows) < 2 or max(each.start for each in rows) >= min(each.start + each.window for each in rows):
+        return
+    rows.sort(key=lambda each: -each.compute)
+    middle = mean(each.compute for each in rows)
+    stake = rows[0].compute - middle
+    if stake < _UNEVEN * scene.found.window:
+        return
+    first, last = (
+        f"{label(each.device)} computes for {si(each.compute / NS_PER_S, 's', 3)} ({counted(each.kernels, 'kernel')})"
+        for each in (rows[0], rows[-1])
+    )
+    yield Finding(
+        "imbalance",
+        f"{label(rows[0].device)} computes longer than the others",
+        stake / NS_PER_S,
+        (
+            f"{first}, {last}",
+            f"{si(mean(each.compute for each in rows) / NS_PER_S, 's', 3)} in the mean of {len(rows)}",
+        ),
+        "divide the work by what it costs, not by its count: sequences by their length, layers and experts by their "
+        "time. As many kernels that take longer are a slower device: compare clocks, power and temperature.",
     )
