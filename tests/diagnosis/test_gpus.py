@@ -119,11 +119,12 @@ def test_what_the_host_does_for_another_device_is_no_cause(tmp_path):
     assert (step.name, step.calls, step.host) == ("step", 1, 250_000)
 
 
-def test_a_process_that_launches_nothing_may_serve_any_device(tmp_path):
+def test_what_a_process_that_launches_nothing_does_is_no_cause_either(tmp_path):
+    """It reads ahead: the process that launches says itself where it waits for that."""
     loader = event("user_annotation", "enumerate(DataLoader)#next_batch", 1050, 150, pid=3, tid=3)
     found = rl.diagnose(write(tmp_path, processes(loader)))
 
-    assert {each.cause: each.time for each in found.causes} == {"data loading": 150_000, "launch latency": 10_000}
+    assert {each.cause: each.time for each in found.causes} == {"host-bound launch": 150_000, "launch latency": 10_000}
 
 
 def test_they_are_in_the_record_the_text_and_the_report(uneven, roofline, tmp_path):
