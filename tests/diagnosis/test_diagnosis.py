@@ -342,3 +342,38 @@ def test_columns_are_of_64_bit_where_they_are_times(tmp_path):
 
     assert found.gpu.start.dtype == found.ops.duration.dtype == np.int64
     assert diagnose_trace(found).window == 100_000
+
+
+def test_a_step_takes_as_long_as_its_work_on_the_device(diagnosed):
+    """A host that only queues its work is done long before the device: 20 us, and 100 us of kernels."""
+    mine = [event("user_annotation", "execute_context_0(0)_generation_1(1)", at, 20) for at in (0, 100)]
+    work = [
+        each for n in range(4) for each in (launch(n // 2 * 100 + n % 2 * 5 + 1, n), kernel("k", 10 + n * 50, 50, n))
+    ]
+    found = diagnosed(*mine, *work).steps
+
+    assert [(each.length, each.host, each.busy) for each in found.steps] == [(100_000, 20_000, 100_000)] * 2
+    assert found.median == 100_000
+
+
+def test_the_rest_of_a_loop_is_no_step(diagnosed):
+    mine = [event("user_annotation", f"ProfilerStep#{n}", at, taken) for n, at, taken in ((1, 0, 1000), (2, 1000, 40))]
+    found = diagnosed(*mine, launch(10, 1), kernel("k", 20, 800, 1)).steps
+
+    assert found.median == found.most == 1_000_000
+    assert [each.steady for each in found.steps] == [True, False]
+    assert found.rule == "1 of 2 left out, as nothing ran on the device"
+
+
+def test_what_a_marked_range_encloses_is_in_it_already(diagnosed):
+    """Modules within modules whose names differ in a number: 60 us once, not twice; a list of two is of both."""
+    outer, inner = (event("user_annotation", f"block_{n}", at, taken) for n, at, taken in ((1, 0, 100), (2, 10, 50)))
+    found = diagnosed(outer, inner, event("user_annotation", "block_3", 200, 50), launch(20, 1), launch(210, 2),
+                      kernel("k", 30, 60, 1), kernel("k", 220, 40, 2))  # fmt: skip
+
+    assert [(each.name, each.device) for each in found.ranges] == [
+        ("block_1", 60_000), ("block_2", 60_000), ("block_3", 40_000),
+    ]  # fmt: skip
+    assert [(each.name, each.calls, each.host, each.device) for each in found.alike] == [
+        ("block_*", 3, 150_000, 100_000)
+    ]

@@ -108,7 +108,7 @@ def of_diagnosis(found: Diagnosis) -> Side:
     beside = sum(row.sum for row in found.kernels) - found.busy
     entries.append(Entry("idle", "", "", found.idle, 1))
     entries.append(Entry("ran beside something else", "", "", -beside, 1))
-    steps = () if found.steps is None else tuple(each.length for each in found.steps.steps if not each.warm_up)
+    steps = () if found.steps is None else tuple(each.length for each in found.steps.steps if each.steady)
     device = found.supply.id if found.supply is not None else (found.card.name if found.card is not None else "")
     setting = {"device": device, "ranks": str(found.rank.ranks or ""), "steps": str(len(steps) or "")}
     return Side(found.source, "profile", _merged(entries), found.window, steps, tuple(setting.items()))

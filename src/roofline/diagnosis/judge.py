@@ -14,11 +14,12 @@ from roofline.diagnosis.gpus import fed_by_its_own, pick, rows_of, side_by_side
 from roofline.diagnosis.graphs import Lent, lend
 from roofline.diagnosis.idle import idle
 from roofline.diagnosis.launches import launches
+from roofline.diagnosis.marked import marked
 from roofline.diagnosis.result import Diagnosis, Earlier
 from roofline.diagnosis.rules import findings
 from roofline.diagnosis.rules.scene import Scene
 from roofline.diagnosis.sampled import sampled, told
-from roofline.diagnosis.steps import marked, passes, steps
+from roofline.diagnosis.steps import passes, steps
 from roofline.diagnosis.verdict import verdict
 from roofline.errors import UnknownName
 from roofline.recognition import Recognition, recognise
@@ -65,6 +66,7 @@ def diagnose_trace(
     lent = lend(trace, links, rows, kinds, capture)
     costs = costing(lent, rows, kinds, supply)
     kernels, placed = kernel_rows(lent.trace, lent.links, rows, kinds, costs, supply)
+    ranges, alike = marked(trace, links, rows)
     counters = sampled(trace, device, busy, supply)
     limit, sentence = told(counters, *verdict(shares, causes, gaps, kernels, window[1] - window[0]))
     unseen = len(rows) > 0 and not (gpu.kind[rows] == KERNEL).any()
@@ -100,7 +102,8 @@ def diagnose_trace(
         earlier=_earlier(gpu.duration[rows], costs),
         limit=limit,
         sampled=counters,
-        ranges=marked(trace, links, rows),
+        ranges=ranges,
+        alike=alike,
         devices=beside,
     )
     if device == HOST:  # nothing is launched, and what the rules advise is about a device

@@ -142,14 +142,21 @@ class Step:
     """One step of a training loop or one pass of a server, as the host marked it."""
 
     name: str
-    length: int  # [ns] on the host, from mark to mark
+    length: int  # [ns] on the host, or as long as its activities ran where that is longer
+    host: int  # [ns] from mark to mark
     busy: int  # [ns] in which its activities ran
     warm_up: bool
+    empty: bool  # it is short, and nothing ran on the device
+
+    @property
+    def steady(self) -> bool:
+        """Whether it counts."""
+        return not self.warm_up and not self.empty
 
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """The marked steps; median and spread are those of the steps that are no warm-up."""
+    """The marked steps; median and spread are those of the steady ones."""
 
     steps: tuple[Step, ...]
     median: int  # [ns]
@@ -160,10 +167,13 @@ class Steps:
 
 @dataclass(frozen=True, slots=True)
 class MarkedTime:
-    """All ranges of one name that the host marked: `device` is what was launched within them, nested ones too."""
+    """Ranges that the host marked by one name, or by names that differ in numbers alone, as those of layers.
+
+    Times and activities are those of the outermost of them: what one encloses is in it already.
+    """
 
     name: str
-    calls: int
+    calls: int  # nested ones too
     host: int  # [ns] of the ranges, one after another
     device: int  # [ns] of the activities, one after another
     activities: int
@@ -281,6 +291,7 @@ class Diagnosis:
     findings: tuple[Finding, ...] = ()
     sampled: CardState | None = None  # the hardware's counters while it was busy
     ranges: tuple[MarkedTime, ...] = ()  # what was marked on the host, the most device time first
+    alike: tuple[MarkedTime, ...] = ()  # the same with names that differ in numbers alone as one
     devices: tuple[DeviceRow, ...] = ()  # all of the file, where it has several; of one there is nothing to compare
 
     @property

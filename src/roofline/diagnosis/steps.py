@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from roofline.diagnosis.passes import NEW, OLD
-from roofline.diagnosis.result import MarkedTime, Pass, Step, Steps
+from roofline.diagnosis.result import Pass, Step, Steps
 from roofline.trace import timeline
 from roofline.trace.coding import tally
 from roofline.trace.events import NONE, Ranges, Trace, listed
@@ -24,6 +24,7 @@ _MARKS = (
     re.compile(r"step\[\w+"),
 )
 _WARM_UP = 1.5  # times the median of the steps after it: a step that takes longer is warm-up
+_REST = 0.5  # of the median of the steps in which something ran: below it one without is the rest of a loop
 _MOST_PASSES = 500  # that are shown one by one
 
 
@@ -79,28 +80,37 @@ def _steps(trace: Trace, links: Links, rows: Ints, mine: Ints) -> Steps:
     launched = np.where(call == NONE, np.iinfo(np.int64).min, calls.start[np.maximum(call, 0)] if len(calls) else 0)
     order = np.argsort(launched, kind="stable")
     times = launched[order]
-    lengths = marks.duration[mine]
-    warm = _warm_ups(listed(lengths))
-    found: list[Step] = []
-    for index, at in enumerate(listed(mine)):
-        start, end = int(marks.start[at]), int(marks.start[at] + marks.duration[at])
+    taken: list[int] = []
+    for start, end in zip(*map(listed, marks.spans(mine)), strict=True):
         own = rows[order[slice(*listed(np.searchsorted(times, (start, end))))]]
-        busy = timeline.total(timeline.union(gpu.start[own], gpu.end[own]))
-        found.append(Step(trace.names[int(marks.name[at])], int(lengths[index]), busy, index < warm))
-    steady = np.sort(lengths[warm:])
+        taken.append(timeline.total(timeline.union(gpu.start[own], gpu.end[own])))
+    busy, host = np.array(taken, np.int64), marks.duration[mine]
+    lengths = np.maximum(host, busy)  # a host that only queues its work has done so long before that is done
+    empty = (busy == 0) & (lengths < _REST * np.median(lengths[busy > 0] if busy.any() else 0))
+    working = np.flatnonzero(~empty)
+    warm = _warm_ups(listed(lengths[working]))
+    steady = np.sort(lengths[working[warm:]])
+    warm_up = np.zeros(len(mine), bool)
+    warm_up[working[:warm]] = True
+    columns = map(listed, (lengths, host, busy, warm_up, empty))
+    names = (trace.names[name] for name in listed(marks.name[mine]))
     return Steps(
-        steps=tuple(found),
+        steps=tuple(Step(name, *rest) for name, *rest in zip(names, *columns, strict=True)),
         median=int(np.median(steady)),
         least=int(steady[0]),
         most=int(steady[-1]),
-        rule=_rule(warm, len(found)),
+        rule=_rule(warm, int(empty.sum()), len(mine)),
     )
 
 
-def _rule(warm: int, count: int) -> str:
-    if not warm:
-        return f"all {count:,} count" if count > 1 else "the only one counts"
-    return f"the first {warm:,} of {count:,} left out as warm-up: longer than {_WARM_UP:g} times the median of the rest"
+def _rule(warm: int, empty: int, count: int) -> str:
+    out: list[str] = []
+    if empty:
+        out.append(f"{empty:,} of {count:,} left out, as nothing ran on the device")
+    if warm:
+        of = f"the first {warm:,} of {count:,}" if not empty else f"{warm:,} more"
+        out.append(f"{of} left out as warm-up: longer than {_WARM_UP:g} times the median of the rest")
+    return ", ".join(out) or (f"all {count:,} count" if count > 1 else "the only one counts")
 
 
 def _warm_ups(lengths: list[int]) -> int:
@@ -141,39 +151,3 @@ def _pass(name: str) -> Pass | None:
             return Pass(name, None, 0, 0, None, requests, requests, None)
         return Pass(name, None, requests, tokens, None, 0, 0, None)
     return None
-
-
-_MOST_MARKED = 200  # names of ranges that are told
-
-
-def marked(trace: Trace, links: Links, rows: Ints) -> tuple[MarkedTime, ...]:
-    """Ranges of the host by name, with the device time that was launched within them on their own thread.
-
-    Steps are told apart (see `steps`); ranges that launched nothing are left out.
-    """
-    import numpy as np
-
-    marks, calls = trace.marks, trace.calls
-    if not len(marks) or not len(calls) or not len(rows):
-        return ()
-    launched = rows[links.call[rows] != NONE]
-    call = links.call[launched]
-    device, activities = (np.zeros(len(marks), np.int64) for _ in range(2))
-    for thread in tally(marks.thread):
-        mine = np.flatnonzero(marks.thread == thread)
-        theirs = np.flatnonzero(calls.thread[call] == thread)
-        at = calls.start[call[theirs]]
-        order = np.argsort(at, kind="stable")
-        at = at[order]
-        start, end = (np.searchsorted(at, each) for each in marks.spans(mine))
-        so_far = np.r_[0, np.cumsum(trace.gpu.duration[launched[theirs[order]]], dtype=np.int64)]
-        device[mine], activities[mine] = so_far[end] - so_far[start], end - start
-    host, whole, many = (np.zeros(len(trace.names), np.int64) for _ in range(3))
-    for total, part in ((host, marks.duration), (whole, device), (many, activities)):
-        np.add.at(total, marks.name, part)
-    found = [
-        MarkedTime(trace.names[name], n, int(host[name]), int(whole[name]), int(many[name]))
-        for name, n in tally(marks.name).items()
-        if many[name]
-    ]
-    return tuple(sorted(found, key=lambda each: (-each.device, each.name))[:_MOST_MARKED])

@@ -11,7 +11,7 @@ from roofline.diagnosis.beside import utilisation
 from roofline.diagnosis.exchanges import Exchange, exchanges
 from roofline.diagnosis.findings import counted
 from roofline.diagnosis.gpus import label
-from roofline.diagnosis.result import Diagnosis, KernelRow, Launches, MarkedTime, Pass, Steps
+from roofline.diagnosis.result import Diagnosis, KernelRow, Launches, Pass, Steps
 from roofline.diagnosis.sampled import said
 from roofline.show.diagnosis_record import bandwidth, device_name, earlier, ridges, together
 from roofline.show.runs import devices_text
@@ -50,7 +50,7 @@ def diagnosis_text(found: Diagnosis) -> RenderableType:
         blocks += [text("Idle", "bold"), _idle(found), text(), *_gaps(found)]
     if found.steps is not None:
         blocks += [text("Steps", "bold"), *map(text, _step_lines(found.steps)), text()]
-    if found.ranges:
+    if found.alike:
         blocks += [text("Marked ranges", "bold"), _ranges(found), text()]
     if found.passes:
         blocks += [text("Passes of the server", "bold"), bullets(map(_pass_line, found.passes[:_KERNELS])), text()]
@@ -313,7 +313,7 @@ def _gaps(found: Diagnosis) -> list[RenderableType]:
 
 def _ranges(found: Diagnosis) -> RenderableType:
     """The ranges of the host, with what was launched within them."""
-    rows = _alike(found.ranges)[:_RANGES]
+    rows = found.alike[:_RANGES]
     device, unit = _ms([each.device for each in rows], max(each.device for each in rows))
     host, host_unit = _ms([each.host for each in rows], max(each.host for each in rows))
     heads = [
@@ -332,21 +332,9 @@ def _ranges(found: Diagnosis) -> RenderableType:
     return table(heads, body)
 
 
-def _alike(ranges: Sequence[MarkedTime]) -> list[MarkedTime]:
-    """Ranges whose names differ in numbers alone as one, as the layers of a model."""
-    groups: dict[str, list[MarkedTime]] = {}
-    for each in ranges:
-        groups.setdefault(_NUMBER.sub("*", each.name), []).append(each)
-    found: list[MarkedTime] = []
-    for name, group in groups.items():
-        columns = zip(*((each.calls, each.host, each.device, each.activities) for each in group), strict=True)
-        found.append(MarkedTime(name if len(group) > 1 else group[0].name, *map(sum, columns)))
-    return sorted(found, key=lambda each: -each.device)
-
-
 def _step_lines(steps: Steps) -> Iterable[str]:
     median, least, most = (si(_s(each), "s") for each in (steps.median, steps.least, steps.most))
-    steady = [each for each in steps.steps if not each.warm_up]
+    steady = [each for each in steps.steps if each.steady]
     if len(steady) > 1:
         yield f"Median {median}, from {least} to {most}; {steps.rule}."
     else:

@@ -338,7 +338,10 @@ def _shape(each: Placed) -> ShapeRecord:
 
 
 def _steps(steps: Steps) -> StepsRecord:
-    rows = [StepRecord(each.name, _s(each.length), _s(each.busy), each.warm_up) for each in steps.steps]
+    rows = [
+        StepRecord(each.name, _s(each.length), _s(each.busy), each.warm_up, _s(each.host), each.empty)
+        for each in steps.steps
+    ]
     return StepsRecord(_s(steps.median), _s(steps.least), _s(steps.most), steps.rule, rows)
 
 

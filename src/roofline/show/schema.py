@@ -508,9 +508,11 @@ class StepRecord(msgspec.Struct):
     """One marked step."""
 
     name: str
-    seconds: float
+    seconds: float  # [s] on the host, or as long as its activities ran where that is longer
     busy_s: float
     warm_up: bool
+    host_s: float = 0.0
+    empty: bool = False  # it is short, and nothing ran on the device
 
 
 class StepsRecord(msgspec.Struct):
