@@ -9,6 +9,7 @@ import pytest
 
 import roofline as rl
 from roofline.diagnosis.beside import beside, utilisation
+from roofline.show import runs
 from roofline.show.diagnosis_record import diagnosis_record
 from roofline.show.schema import schema
 from traces import event, kernel, launch, op, trace, write
@@ -162,3 +163,68 @@ def test_what_has_no_product_has_no_mfu(tmp_path):
 
     assert seen.coverage.share == 1.0
     assert seen.to_dict()["mfu"] is None
+
+
+MIXTURE = CONFIG | {
+    "model_type": "mixtral", "architectures": ["MixtralForCausalLM"], "num_local_experts": 8, "num_experts_per_tok": 2,
+    "rms_norm_eps": 1e-5,
+}  # fmt: skip
+
+
+def test_experts_count_for_mfu_whether_or_not_their_cost_is_known(found):
+    side = beside(found, rl.Model.load(MIXTURE))
+    moe = next(each for each in side.sides if each.op == "moe")
+
+    assert moe.predicted_flops == 2 * TOKENS * 2 * 3 * HIDDEN * INNER
+    assert moe.measured_flops == 0
+    assert side.mfu == pytest.approx(sum(each.predicted_flops for each in side.sides) / side.seconds / 989.4e12)
+    assert "products, attention and experts" in runs.beside_lines(side)[-1]
+
+
+def test_one_rank_of_several_has_its_part_of_the_model(tmp_path):
+    """How the ranks split it is not in the file: no MFU until that is said."""
+    found = rl.diagnose(write(tmp_path, trace(*step(), distributedInfo={"rank": 0, "world_size": 2})))
+    model = rl.Model.load(CONFIG)
+    unknown, whole, half = (beside(found, model, tp) for tp in (None, 1, 2))
+
+    assert unknown.mfu is None
+    assert "one of 2 ranks" in unknown.unlike
+    assert whole.mfu is not None
+    assert half.ledger.shard.tp == 2
+    assert half.sides[1].predicted_flops == whole.sides[1].predicted_flops // 2
+
+
+def test_another_model_is_told(found):
+    side = beside(found, rl.Model.load(CONFIG | {"hidden_size": 96, "intermediate_size": 160, "head_dim": 24}))
+
+    assert side.mfu is None
+    assert "another model ran" in side.unlike
+    assert "No MFU of the model: only 0 %" in runs.beside_lines(side)[-1]
+
+
+def test_ranks_are_of_a_model_or_a_benchmark(roofline, tmp_path):
+    answer = roofline("diagnose", write(tmp_path, trace(*step())), "--tp", "2")
+
+    assert answer.code == 2
+    assert "--model" in answer.err
+
+
+def test_the_report_has_all_that_the_terminal_has(roofline, tmp_path):
+    """The ledger, the steps, the marked ranges, the longest gaps, the passes, what was read."""
+    name = "execute_32_context_2(sq32sk32sqsq512sqsk512)_generation_0(sq0sk0sqsq0sqsk0)"
+    marks = [event("user_annotation", "ProfilerStep#1", 0, 900), event("user_annotation", "block_7", 10, 300),
+             event("user_annotation", name, 5, 400)]  # fmt: skip
+    of = [{"rank": n, "world_size": 4} for n in (0, 1)]
+    files = [write(tmp_path, trace(*step(), *marks, distributedInfo=each), f"{each['rank']}.json") for each in of]
+    config = tmp_path / "config.json"
+    config.write_text(json.dumps(CONFIG), "utf-8")
+    report = tmp_path / "r.html"
+    answer = roofline("diagnose", *files, "--model", config, "--tp", "1", "--report", report)
+    page = report.read_text("utf-8")
+
+    assert answer.code == 0
+    for title in ("2 ranks", "Beside the model", "Steps", "Marked ranges", "Passes of the server", "What was read"):
+        assert title in page
+        assert title in answer.out
+    assert "The run has 4 ranks, of which 2 are here" in page
+    assert "--tp 1" in page

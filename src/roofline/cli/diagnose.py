@@ -77,7 +77,7 @@ def diagnose(
     compute
         Of a benchmark: rate of GEMMs and attention.
     tp
-        Of a benchmark: ranks of tensor parallelism.
+        Of a benchmark, and of the model beside a trace: ranks of tensor parallelism.
     sequences
         Of a benchmark: requests at once, where its file does not say.
     input
@@ -140,12 +140,13 @@ def diagnose(
     )
     from roofline.diagnosis.assessment import Assessment
 
-    options = {"--device": device, "--capture": capture, "--gpu": None if gpu is None else f"{gpu}"}
-    words = ["diagnose", *file, *(word for name, value in options.items() if value for word in (name, value))]
+    options = {"--model": model, "--tp": tp, "--device": device, "--capture": capture, "--gpu": gpu}
+    given = {name: f"{value}" for name, value in options.items() if value is not None}
+    words = ["diagnose", *file, *(word for each in given.items() for word in each)]
     if isinstance(found, Assessment):
         return _assessed(found, chart, report, words, json)
-    side = None if known is None else _beside(found, known)
-    _save(found, chart, report, words)
+    side = _beside(found, known, tp)
+    _save(found, chart, report, words, side, run)
     if json:
         from roofline.show.diagnosis_record import diagnosis_record
 
@@ -184,13 +185,19 @@ def _assessed(found: Assessment, chart: str | None, report: str | None, words: l
     return 0
 
 
-def _beside(found: Diagnosis, model: Model) -> Beside:
+def _beside(found: Diagnosis, model: Model | None, tp: int | None) -> Beside | None:
     from roofline.diagnosis.beside import beside
 
-    return beside(found, model)
+    if model is None:
+        if tp is None:
+            return None
+        raise BadValue("--tp is of a benchmark, or of a model beside a trace: name that with --model, or leave it out.")
+    return beside(found, model, tp)
 
 
-def _save(found: Diagnosis, chart: str | None, report: str | None, words: list[str]) -> None:
+def _save(
+    found: Diagnosis, chart: str | None, report: str | None, words: list[str], side: Beside | None, run: Run | None
+) -> None:
     """The chart and the report in their files; refused before anything is written where one cannot be."""
     if chart is None and report is None:
         return
@@ -205,7 +212,7 @@ def _save(found: Diagnosis, chart: str | None, report: str | None, words: list[s
         if chart is not None:
             found.chart().save(chart)
         if target is not None:
-            write(target, diagnosis_report(found, shlex.join(["roofline", *words])).html())
+            write(target, diagnosis_report(found, shlex.join(["roofline", *words]), side, run).html())
     for each in (chart, target):
         written(each)
 

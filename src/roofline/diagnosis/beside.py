@@ -13,11 +13,13 @@ from roofline.diagnosis.result import Diagnosis, Placed
 from roofline.errors import BadValue
 from roofline.ledger import Ledger, predict
 from roofline.model import Model
-from roofline.units import NS_PER_S
+from roofline.shard import Shard
+from roofline.units import NS_PER_S, percent
 from roofline.workload import Workload
 
-_KINDS = ("linear", "attention")
-_PRODUCTS = (*_KINDS, "conv", "moe", "recurrent")  # what a model's FLOPs are counted of
+_KINDS = ("linear", "attention", "moe", "recurrent")
+_PRODUCTS = (*_KINDS, "conv")  # what a model's FLOPs are counted of
+_OWN = 0.5  # share of the measured FLOPs of products that a model must have, to be the one that ran
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +61,17 @@ class Beside:
     sides: tuple[Side, ...]
     without: tuple[str, ...]  # kernels of the ledger that the step does not have
     seconds: float
+    unlike: str = ""  # why the step cannot be a pass of this ledger, where it cannot
+    notes: tuple[str, ...] = ()
 
     @property
     def mfu(self) -> float | None:
-        """The predicted FLOPs of products and attention over what the device could do in the step's time."""
+        """The predicted FLOPs of products and attention over what the device could do in the step's time.
+
+        None where the step is not known to be a pass of the ledger.
+        """
+        if self.unlike:
+            return None
         peak = self.ledger.device.peak.get(self.ledger.precision.compute)
         flops = sum(each.predicted_flops for each in self.sides)
         return None if peak is None or not self.seconds else flops / self.seconds / peak
@@ -84,8 +93,8 @@ def utilisation(found: Diagnosis) -> Utilisation | None:
     return Utilisation(sum(flops.values()), seconds / NS_PER_S, rate, device.peak[rate])
 
 
-def beside(found: Diagnosis, model: Model) -> Beside:
-    """The exact ledger of a model for the pass that was measured.
+def beside(found: Diagnosis, model: Model, tp: int | None = None) -> Beside:
+    """The exact ledger of a model for the pass that was measured, of one of `tp` ranks of tensor parallelism.
 
     Sequences and lengths are those of its attention kernels, else of the server's own annotation. Raises BadValue
     where neither is in the file, or the device is not known.
@@ -93,12 +102,21 @@ def beside(found: Diagnosis, model: Model) -> Beside:
     device = found.supply
     if device is None:
         raise BadValue(f"A ledger needs a device: {found.supply_from}. Name it with --device.")
-    ledger = predict(model, device, _workload(found))
+    ledger = predict(model, device, _workload(found), shard=Shard(tp or 1))
     sides: list[Side] = []
     without: list[str] = []
+    notes: list[str] = []
+    unlike = _split(found, tp)
     for kind in _KINDS:
         points = [each for each in ledger.kernels if each.work.op == kind]
         mine = _like(found, kind, points)
+        if not points and not mine:
+            continue
+        if kind == "linear" and not unlike:
+            unlike = _another(found, mine)
+        calls, wanted = round(sum(each.parts for each in mine)), sum(each.count for each in points)
+        if kind == "attention" and 0 < calls < wanted:
+            notes.append(f"{calls:,} of the {wanted:,} calls of attention have a cost in the measured step")
         widths = {whole(each.work.dims["n"]) for each in mine if "n" in each.work.dims}
         head = [each for each in points if each.name == "lm_head" and whole(each.work.dims["n"]) not in widths]
         if head:
@@ -116,7 +134,30 @@ def beside(found: Diagnosis, model: Model) -> Beside:
             )
         )
     seconds = found.window - (found.earlier.time if found.earlier is not None else 0)
-    return Beside(ledger, tuple(sides), tuple(without), seconds / NS_PER_S)
+    return Beside(ledger, tuple(sides), tuple(without), seconds / NS_PER_S, unlike, tuple(notes))
+
+
+def _split(found: Diagnosis, tp: int | None) -> str:
+    """Why the share of the model that ran is not known, where it is not."""
+    ranks = found.rank.ranks or 1
+    if ranks < 2 or tp is not None:
+        return ""
+    return (
+        f"the record is of one of {ranks:,} ranks, and how these split the model is not in it. Name the ranks of "
+        "tensor parallelism with --tp (1: each has the whole model)"
+    )
+
+
+def _another(found: Diagnosis, mine: Sequence[Placed]) -> str:
+    """Why the products that ran are not this model's, where they are not."""
+    every = [each for each in found.placed if each.work.op == "linear" and "batch" not in each.work.dims]
+    whole_flops, own = (sum(each.parts * real(each.work.flops) for each in some) for some in (every, mine))
+    if own >= _OWN * whole_flops:
+        return ""
+    return (
+        f"only {percent(own / whole_flops)} of the FLOPs of the measured products have an inner length of this "
+        "model's: another model ran, or another split of it"
+    )
 
 
 def _like(found: Diagnosis, kind: str, points: Sequence[Point]) -> list[Placed]:

@@ -43,18 +43,18 @@ def diagnosis_text(found: Diagnosis) -> RenderableType:
     blocks += [text(), text(found.verdict), text()]
     blocks += [devices_text(found), text()] if found.devices else []
     if found.window:
-        blocks += [_where(found), text(), *_beside(found)]
+        blocks += [_where(found), text(), *_lines(meanwhile(found))]
         blocks += _findings(found)
         blocks += [text("Costliest", "bold"), _costliest(found), *map(text, _costs(found)), text()]
     if found.causes and found.idle >= _IDLE * found.window:
         blocks += [text("Idle", "bold"), _idle(found), text(), *_gaps(found)]
     if found.steps is not None:
-        blocks += [text("Steps", "bold"), *map(text, _step_lines(found.steps)), text()]
+        blocks += [text("Steps", "bold"), *map(text, step_lines(found.steps)), text()]
     if found.alike:
         blocks += [text("Marked ranges", "bold"), _ranges(found), text()]
     if found.passes:
-        blocks += [text("Passes of the server", "bold"), bullets(map(_pass_line, found.passes[:_KERNELS])), text()]
-    blocks += [text("What was read", "bold dim"), bullets(_read(found))]
+        blocks += [text("Passes of the server", "bold"), bullets(pass_lines(found)), text()]
+    blocks += [text("What was read", "bold dim"), bullets(read_lines(found))]
     return Group(*blocks)
 
 
@@ -158,8 +158,12 @@ def _where(found: Diagnosis) -> RenderableType:
     )
 
 
-def _beside(found: Diagnosis) -> list[RenderableType]:
-    """Overlap, copies and launches in a line each."""
+def _lines(lines: list[str]) -> list[RenderableType]:
+    return [*map(text, lines), text()] if lines else []
+
+
+def meanwhile(found: Diagnosis) -> list[str]:
+    """Overlap, collectives, copies, launches and counters, in a line each."""
     lines: list[str] = []
     talk = found.communication
     if talk.calls:
@@ -178,7 +182,7 @@ def _beside(found: Diagnosis) -> list[RenderableType]:
     lines += _launch_lines(found.launches)
     if found.sampled is not None:
         lines.append(said(found.sampled))
-    return [*map(text, lines), text()] if lines else []
+    return lines
 
 
 def _exchange_line(each: Exchange) -> str:
@@ -302,43 +306,51 @@ def _idle(found: Diagnosis) -> RenderableType:
 
 
 def _gaps(found: Diagnosis) -> list[RenderableType]:
-    lines = [
+    return [text("Longest gaps", "bold dim"), bullets(gap_lines(found)), text()]
+
+
+def gap_lines(found: Diagnosis) -> list[str]:
+    """The longest gaps, with their cause, what the host did, and what came next."""
+    return [
         f"{si(_s(each.length), 's', 3)} at {si(_s(each.at), 's')}: {each.cause}"
         + (f", host in {each.host}" if each.host else "")
         + f", then {each.next}"
         for each in found.gaps[:3]
     ]
-    return [text("Longest gaps", "bold dim"), bullets(lines), text()]
 
 
 def _ranges(found: Diagnosis) -> RenderableType:
-    """The ranges of the host, with what was launched within them."""
+    heads, body = range_rows(found)
+    return table([(heads[0], "left"), *((head, "right") for head in heads[1:])], [list[Cell](row) for row in body])
+
+
+def range_rows(found: Diagnosis) -> tuple[list[str], list[list[str]]]:
+    """The heads and rows of a table of what the host marked, with what was launched within it."""
     rows = found.alike[:_RANGES]
     device, unit = _ms([each.device for each in rows], max(each.device for each in rows))
     host, host_unit = _ms([each.host for each in rows], max(each.host for each in rows))
-    heads = [
-        ("range", "left"),
-        ("calls", "right"),
-        (f"host {host_unit}", "right"),
-        ("activities", "right"),
-        (f"device {unit}", "right"),
-        ("share", "right"),
-    ]
+    heads = ["range", "calls", f"host {host_unit}", "activities", f"device {unit}", "share"]
     whole = sum(each.sum for each in found.breakdown)
-    body: list[list[Cell]] = [
+    body = [
         [each.name, f"{each.calls:,}", cell, f"{each.activities:,}", time, _share(each.device, whole)]
         for each, cell, time in zip(rows, host, device, strict=True)
     ]
-    return table(heads, body)
+    return heads, body
 
 
-def _step_lines(steps: Steps) -> Iterable[str]:
+def step_lines(steps: Steps) -> Iterable[str]:
+    """How long a step takes, and which were left out."""
     median, least, most = (si(_s(each), "s") for each in (steps.median, steps.least, steps.most))
     steady = [each for each in steps.steps if each.steady]
     if len(steady) > 1:
         yield f"Median {median}, from {least} to {most}; {steps.rule}."
     else:
         yield f"{median}; {steps.rule}."
+
+
+def pass_lines(found: Diagnosis) -> list[str]:
+    """The first passes of a server, by what it says of them."""
+    return [_pass_line(each) for each in found.passes[:_KERNELS]]
 
 
 def _pass_line(each: Pass) -> str:
@@ -365,7 +377,8 @@ _USED = {
 }
 
 
-def _read(found: Diagnosis) -> Iterable[str]:
+def read_lines(found: Diagnosis) -> Iterable[str]:
+    """What of the file was used, and as what."""
     counts = found.counts
     words = {role: _USED.get(role, (role, role)) for role in counts.used}
     used = ", ".join(f"{n:,} {words[role][n != 1]}" for role, n in counts.used.items() if n)

@@ -171,6 +171,8 @@ def _beside(each: Beside) -> BesideRecord:
         seconds=each.seconds,
         bound_seconds=real(total.bound_seconds),
         mfu=each.mfu,
+        unlike=each.unlike,
+        notes=list(each.notes),
     )
 
 

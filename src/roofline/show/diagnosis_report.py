@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
+from roofline.diagnosis.beside import Beside
 from roofline.diagnosis.exchanges import exchanges
 from roofline.diagnosis.idle import MEANING
+from roofline.diagnosis.ranks import Run
 from roofline.diagnosis.result import Diagnosis
 from roofline.errors import BadValue
 from roofline.show import charts
 from roofline.show.chart import Chart
-from roofline.show.diagnosis import above, coverage_line, mfu, reached
+from roofline.show.diagnosis import (
+    above,
+    coverage_line,
+    gap_lines,
+    meanwhile,
+    mfu,
+    pass_lines,
+    range_rows,
+    reached,
+    read_lines,
+    step_lines,
+)
 from roofline.show.diagnosis_record import device_name, together
 from roofline.show.names import visible
 from roofline.show.report import Finding, Head, Key, Line, Report, Section, Table
-from roofline.show.runs import devices_rows
+from roofline.show.runs import beside_lines, beside_rows, devices_rows, run_lines, run_rows
 from roofline.units import NS_PER_S, column, gib, percent, scale, si
 
 _DOTS = 40  # kernels that are drawn, the costliest
@@ -32,20 +45,13 @@ def diagnosis_chart(found: Diagnosis) -> Chart:
     return charts.roofline(points[:_DOTS], devices=[device], title=device_name(found), subtitle=(found.verdict,))
 
 
-def diagnosis_report(found: Diagnosis, command: str = "") -> Report:
-    """The report of a measured run: verdict, what to change, roofline, where the time went."""
-    devices = [Section("Devices of the file", table=_devices(found))] if found.devices else []
-    lines = [Line(coverage_line(found)), *(Line(visible(each, 300)) for each in above(found.kernels[:_DOTS]))]
-    sections = [*devices, Section("Roofline", lines, _roofline(found))]
-    if found.window:
-        sections += [
-            Section("Where the time went", table=_where(found)),
-            Section("Costliest kernels", table=_kernels(found)),
-        ]
-    if found.communication.calls and exchanges(found):
-        sections.append(Section("Collectives", table=_collectives(found)))
-    if found.causes:
-        sections.append(Section("Idle", table=_idle(found)))
+def diagnosis_report(found: Diagnosis, command: str = "", side: Beside | None = None, run: Run | None = None) -> Report:
+    """The report of a measured run: verdict, what to change, roofline, where the time went.
+
+    `side` is a model's ledger beside it; of several ranks `run` has all, and `found` is the slowest.
+    """
+    sections = [*_side_by_side(found, run), *_device(found, side), *_host(found)]
+    sections.append(Section("What was read", points=[visible(each, 600) for each in read_lines(found)]))
     if command:
         sections.append(Section("Reproduce", code=command))
     return Report(
@@ -62,9 +68,46 @@ def diagnosis_report(found: Diagnosis, command: str = "") -> Report:
                 each.advice,
                 list(map(visible, each.evidence)),
             )
-            for each in found.findings
+            for each in (*(() if run is None else run.findings), *found.findings)
         ],
     )
+
+
+def _side_by_side(found: Diagnosis, run: Run | None) -> Iterator[Section]:
+    """The devices of the file, and the ranks of its run."""
+    if found.devices:
+        yield Section("Devices of the file", table=_table(*devices_rows(found)))
+    if run is not None:
+        yield Section(f"{len(run.ranks)} ranks", [*map(Line, run_lines(run))], table=_table(*run_rows(run)))
+
+
+def _device(found: Diagnosis, side: Beside | None) -> Iterator[Section]:
+    """What the device did, beside its roofs and beside a model's ledger."""
+    lines = [Line(coverage_line(found)), *(Line(visible(each, 300)) for each in above(found.kernels[:_DOTS]))]
+    yield Section("Roofline", lines, _roofline(found))
+    if found.window:
+        yield Section("Where the time went", table=_where(found))
+        yield Section("Costliest kernels", table=_kernels(found))
+    if side is not None:
+        said = [Line(visible(each, 300)) for each in beside_lines(side)]
+        yield Section("Beside the model", said, table=_table(*beside_rows(side)))
+    if lines := meanwhile(found):
+        yield Section("Copies, launches, communication", points=[visible(each, 300) for each in lines])
+    if found.communication.calls and exchanges(found):
+        yield Section("Collectives", table=_collectives(found))
+
+
+def _host(found: Diagnosis) -> Iterator[Section]:
+    """What the host did meanwhile, as far as it is recorded."""
+    if found.causes:
+        yield Section("Idle", table=_idle(found), points=[visible(each, 300) for each in gap_lines(found)])
+    if found.steps is not None:
+        yield Section("Steps", [*map(Line, step_lines(found.steps))])
+    if found.alike:
+        heads, rows = range_rows(found)
+        yield Section("Marked ranges", table=_table(heads, [[visible(row[0], 120), *row[1:]] for row in rows]))
+    if found.passes:
+        yield Section("Passes of the server", points=[visible(each, 300) for each in pass_lines(found)])
 
 
 def _roofline(found: Diagnosis) -> list[tuple[Chart, str]]:
@@ -111,8 +154,8 @@ def _where(found: Diagnosis) -> Table:
     return Table(heads, list(zip(names, calls, cells, shares, strict=True)), strong=len(names) - 1)
 
 
-def _devices(found: Diagnosis) -> Table:
-    heads, body = devices_rows(found)
+def _table(heads: Sequence[str], body: Sequence[Sequence[str]]) -> Table:
+    """Rows whose first column is a name, the others numbers."""
     return Table([Head(heads[0], "name"), *map(Head, heads[1:])], body)
 
 

@@ -20,11 +20,26 @@ _RANKS = 64  # rows of the terminal table; the JSON has all
 
 def run_text(run: Run) -> RenderableType:
     """The ranks side by side, and who waits for whom."""
+    heads, body = run_rows(run)
+    sides = [(heads[0], "left"), *((head, "right") for head in heads[1:])]
+    blocks: list[RenderableType] = [
+        text(f"{len(run.ranks)} ranks", "bold"),
+        table(sides, [list[Cell](row) for row in body]),
+        *map(text, run_lines(run)),
+    ]
+    for each in run.findings:
+        blocks += [text(f"{each.title}: {si(each.at_stake or 0.0, 's', 3)} at stake", "bold")]
+        blocks.append(bullets([*each.evidence, f"First: {each.advice}"]))
+    return Group(*blocks, text())
+
+
+def run_rows(run: Run) -> tuple[list[str], list[list[str]]]:
+    """The heads and rows of a table of the ranks."""
     rows = run.ranks[:_RANKS]
     size, unit = scale(max(each.found.window for each in rows) / NS_PER_S, "s")
 
     def cells(values: list[int | None]) -> list[str]:
-        known = column([(each or 0) / NS_PER_S for each in values], size, 5)
+        known = _column(values, size)
         return [cell if each is not None else "unknown" for each, cell in zip(values, known, strict=True)]
 
     columns = {
@@ -38,19 +53,26 @@ def run_text(run: Run) -> RenderableType:
         "last": ["" if each.last is None else f"{each.last:,}" for each in rows],
     }
     names = [each.name if each.found.rank.rank is None else f"{each.found.rank.rank}" for each in rows]
-    body: list[list[Cell]] = [list(row) for row in zip(names, *columns.values(), strict=True)]
-    heads = [("rank", "left"), *((head, "right") for head in columns)]
-    blocks: list[RenderableType] = [text(f"{len(run.ranks)} ranks", "bold"), table(heads, body)]
+    return ["rank", *columns], [list(row) for row in zip(names, *columns.values(), strict=True)]
+
+
+def run_lines(run: Run) -> list[str]:
+    """What the table of the ranks rests on, and what it lacks."""
+    lines: list[str] = []
     if len(run.ranks) > _RANKS:
-        blocks.append(text(f"{len(run.ranks) - _RANKS} more ranks are in --json.", "dim"))
+        lines.append(f"{len(run.ranks) - _RANKS} more ranks are in --json.")
+    whole = max((each.found.rank.ranks or 0 for each in run.ranks), default=0)
+    if whole > len(run.ranks):
+        lines.append(
+            f"The run has {whole:,} ranks, of which {len(run.ranks):,} are here: these may wait for one that is not."
+        )
     if run.collectives:
-        blocks.append(text(f"{run.collectives:,} collectives compared; last: how many of them a rank came to last."))
+        lines.append(
+            f"{run.collectives:,} collectives compared; last: how many a rank came to last, alone or with others."
+        )
     else:
-        blocks.append(text("The ranks do not have the same number of collectives: who waits for whom is unknown."))
-    for each in run.findings:
-        blocks += [text(f"{each.title}: {si(each.at_stake or 0.0, 's', 3)} at stake", "bold")]
-        blocks.append(bullets([*each.evidence, f"First: {each.advice}"]))
-    return Group(*blocks, text())
+        lines.append("The ranks do not have the same number of collectives: who waits for whom is unknown.")
+    return lines
 
 
 def devices_text(found: Diagnosis) -> RenderableType:
@@ -100,28 +122,41 @@ def _name(row: DeviceRow, told: bool, shown: int | None) -> str:
 
 def beside_text(side: Beside) -> RenderableType:
     """The exact ledger of a model beside the measured step."""
-    heads = [
-        ("operation", "left"),
-        ("FLOP predicted", "right"),
-        ("measured", "right"),
-        ("bound", "right"),
-        ("took", "right"),
-        ("of bound", "right"),
-    ]
-    body: list[list[Cell]] = [
+    heads, body = beside_rows(side)
+    sides = [(heads[0], "left"), *((head, "right") for head in heads[1:])]
+    found = table(sides, [list[Cell](row) for row in body])
+    return Group(text("Beside the model", "bold"), *map(text, beside_lines(side)), found, text())
+
+
+def beside_lines(side: Beside) -> list[str]:
+    """Which pass of the model it is, what the step does not have, and MFU."""
+    lines = [f"{words.subject(side.ledger)}, {words.setting(side.ledger)}."]
+    if side.without:
+        lines.append(f"Not in the measured step: {', '.join(side.without)}.")
+    lines += [f"{note}." for note in side.notes]
+    if side.unlike:
+        lines.append(f"No MFU of the model: {side.unlike}.")
+    if side.mfu is not None:
+        *kinds, last = (_NAMED[each.op] for each in side.sides)
+        said = f"{', '.join(kinds)} and {last}" if kinds else last
+        lines.append(f"MFU of the model's {said}: {percent(side.mfu)} of {side.ledger.device.id}.")
+    return lines
+
+
+_NAMED = {"linear": "products", "attention": "attention", "moe": "experts", "recurrent": "recurrences"}
+
+
+def beside_rows(side: Beside) -> tuple[list[str], list[list[str]]]:
+    """The heads and rows of a table of the model's kinds of kernels, predicted and measured."""
+    body = [
         [
             each.op,
             f"{each.predicted_flops:,}",
-            f"{each.measured_flops:,}",
-            si(each.bound, "s"),
-            si(each.seconds, "s"),
+            f"{each.measured_flops:,}" if each.measured_flops else "unknown",
+            si(each.bound, "s") if each.measured_flops else "unknown",
+            si(each.seconds, "s") if each.measured_flops else "unknown",
             percent(each.bound / each.seconds) if each.seconds else "unknown",
         ]
         for each in side.sides
     ]
-    lines = [f"{words.subject(side.ledger)}, {words.setting(side.ledger)}."]
-    if side.without:
-        lines.append(f"Not in the measured step: {', '.join(side.without)}.")
-    if side.mfu is not None:
-        lines.append(f"MFU of the model's products and attention: {percent(side.mfu)} of {side.ledger.device.id}.")
-    return Group(text("Beside the model", "bold"), *map(text, lines), table(heads, body), text())
+    return ["operation", "FLOP predicted", "measured", "bound", "took", "of bound"], body

@@ -644,6 +644,8 @@ class BesideRecord(msgspec.Struct):
     seconds: float
     bound_seconds: float
     mfu: float | None
+    unlike: str = ""  # why the step is no pass of this ledger, where it is not: then there is no `mfu`
+    notes: list[str] = []
 
 
 class RankRowRecord(msgspec.Struct):
