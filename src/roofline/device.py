@@ -46,6 +46,10 @@ class Link:
     domain: int | None = None
     latency: float = 0.0
 
+    def joins(self, ranks: int) -> bool:
+        """Whether so many devices may be joined by it: they are where how many it joins is not known."""
+        return self.domain is None or ranks <= self.domain
+
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
@@ -257,7 +261,7 @@ class Topology:
                 "Add a [link.NAME] table with its bandwidth to a copy of the device's file."
             )
         first = self.device.links[0]
-        if first.domain is not None and ranks > first.domain:
+        if not first.joins(ranks):
             raise UnknownName(
                 f"{ranks} ranks reach past the {first.domain} devices that {first.name} joins on {self.device.id}, and "
                 f"the network beyond is not known. Use up to {first.domain} ranks, or a device file with a wider link."

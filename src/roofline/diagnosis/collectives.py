@@ -173,7 +173,7 @@ def _link(run: Run, device: Device | None) -> tuple[str, float | None]:
     if device is None or not device.links:
         return "", None
     first = device.links[0]
-    if (run.nodes or 1) > 1 or (run.ranks is not None and first.domain is not None and run.ranks > first.domain):
+    if (run.nodes or 1) > 1 or (run.ranks is not None and not first.joins(run.ranks)):
         return "the network between nodes", None
     return first.name, first.bandwidth
 

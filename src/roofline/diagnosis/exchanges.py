@@ -59,7 +59,7 @@ def exchanges(found: Diagnosis) -> tuple[Exchange, ...]:
     rows: list[Exchange] = []
     for (kind, size, ranks), (calls, time, sent) in same.items():
         first = device.links[0] if device is not None and device.links else None
-        inside = first if first is not None and (first.domain or 0) >= (ranks or 2) else None
+        inside = first if first is not None and first.joins(ranks or 2) else None
         name, bandwidth = ("", None) if inside is None else (inside.name, inside.bandwidth)
         rows.append(Exchange(kind, size, ranks, calls, time, sent, name, bandwidth))
     return tuple(sorted(rows, key=lambda each: -each.time))

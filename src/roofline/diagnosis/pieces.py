@@ -137,7 +137,7 @@ def bound_of(work: Work, device: Device | None) -> tuple[Bound | None, str]:
     if device is None:
         return None, "the device is not known"
     links = work.cost.links
-    if links and (not device.links or (device.links[0].domain or 0) < whole(work.dims.get("ranks", 2))):
+    if links and not (device.links and device.links[0].joins(whole(work.dims.get("ranks", 2)))):
         return None, "the link between its ranks is not known"
     try:
         return bound(work.cost, device), ""
