@@ -203,10 +203,12 @@ def test_a_number_of_an_operator_that_began_later_names_none(tmp_path):
 
 def test_a_link_whose_reach_is_not_known_may_join_the_ranks(tmp_path):
     """The A100's file does not say how many NVLink joins: the share of it is told, and the bound is known."""
-    args = {"Collective name": "allreduce", "dtype": "Half", "In msg nelems": 1 << 20, "Group size": 8}
+    many = 1 << 20
+    args = {"Collective name": "allreduce", "dtype": "Half", "In msg nelems": many, "Out msg nelems": many,
+            "Group size": 8}  # fmt: skip
     card = {"id": 0, "name": "NVIDIA A100-SXM4-80GB", "totalGlobalMem": 85_000_000_000, "numSms": 108}
     events = [op("record_param_comms", 5, 20, 2, **args), launch(10, 1, 1)]
-    events.append(kernel("ncclDevKernel_AllReduce", 20, 100, 1))
+    events.append(kernel("ncclDevKernel_AllReduce", 20, 100, 1, **args))
     diagnosis = rl.diagnose(write(tmp_path, trace(*events, deviceProperties=[card])))
     (row,) = diagnosis.to_dict()["collectives"]
 
