@@ -146,7 +146,7 @@ def _host(trace: Trace, start: int, end: int) -> str:
     best = ("", 0, 0)
     for ranges in (trace.calls, trace.ops, trace.marks):
         upto = int(np.searchsorted(ranges.start, end))
-        meet = _running(ranges, upto, start)
+        meet = trace.own(ranges, _running(ranges, upto, start))
         inside = np.minimum(ranges.start[meet] + ranges.duration[meet], end) - np.maximum(ranges.start[meet], start)
         most = inside > max(best[1], (end - start) // 4)
         for at, cover in zip(listed(meet[most])[-50:], listed(inside[most])[-50:], strict=True):
@@ -176,5 +176,5 @@ def _named(trace: Trace, ranges: Ranges, pattern: re.Pattern[str]) -> Spans:
     import numpy as np
 
     fitting = np.array([bool(pattern.search(name)) for name in trace.names], bool)
-    mine = fitting[ranges.name] if len(ranges) else np.zeros(0, bool)
+    mine = trace.named(ranges, fitting) if len(ranges) else np.zeros(0, bool)
     return timeline.union(ranges.start[mine], ranges.start[mine] + ranges.duration[mine])
