@@ -285,6 +285,19 @@ def test_held_down_clocks(change, rule):
     assert rules(cards(*[MEMORY | quiet] * 3)[0]) == ["busy-yet-waiting-for-memory"]
 
 
+def test_a_card_that_is_slower_than_the_others():
+    """One of four at 1.2 GHz where the others have 1.8; two cards are no majority."""
+    gpus = tuple(Series(f"GPU {n}", "NVIDIA H100 80GB HBM3") for n in range(4))
+    for at, each in enumerate(gpus):
+        for time in (0.0, 10.0):
+            each.add(MEMORY | {"sm_clock": 1.2e9 if at == 2 else 1.8e9}, time)
+    (finding,) = [each for each in assess(Counters("dcgm", gpus), "x").findings if each.rule == "slow-card"]
+
+    assert finding.title.startswith("GPU 2:")
+    assert finding.at_stake == pytest.approx(10 / 3)
+    assert "slow-card" not in rules(assess(Counters("dcgm", gpus[1:3]), "x"))
+
+
 def test_violations_that_grow():
     """A counter of time under the power limit."""
     assert "power-limit" in rules(cards(MEMORY | {"power_violation": 1.0}, MEMORY | {"power_violation": 900.0})[0])

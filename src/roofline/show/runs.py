@@ -47,6 +47,10 @@ def run_text(run: Run) -> RenderableType:
         blocks.append(text(f"{run.collectives:,} collectives compared; last: how many of them a rank came to last."))
     else:
         blocks.append(text("The ranks do not have the same number of collectives: who waits for whom is unknown."))
+    if any(each.found.devices for each in run.ranks):
+        blocks.append(
+            text("Files with several devices: of each the one with the most activities; all of one: name it alone.")
+        )
     for each in run.findings:
         blocks += [text(f"{each.title}: {si(each.at_stake or 0.0, 's', 3)} at stake", "bold")]
         blocks.append(bullets([*each.evidence, f"First: {each.advice}"]))
