@@ -20,7 +20,7 @@ from roofline.errors import BadValue
 from roofline.evidence import bench
 from roofline.evidence.bench import Benchmark
 from roofline.evidence.counters import Counters, Series
-from roofline.evidence.launches import Launch
+from roofline.evidence.launches import Launch, Rule
 from roofline.evidence.nccl import Half, Log, Row
 from roofline.evidence.nccl import Run as NcclRun
 from roofline.evidence.ncu import Report
@@ -92,6 +92,15 @@ def test_the_bound_is_computes_where_flops_set_it():
     assert group.point.bound.by == "compute"
     assert group.bound_seconds == pytest.approx(2e-3)
     assert group.of_bound == pytest.approx(0.5)
+
+
+def test_what_the_tool_itself_estimates():
+    """The largest of each of its rules, first the one that wins most."""
+    slow = {"memory_share": 0.3, "dram_share": 0.3, "compute_share": 0.2}
+    told = (Rule("Tail", "a", 0.5), Rule("Occupancy", "b", 0.8), Rule("Tail", "c", 0.1), Rule("Bottleneck", "d", None))
+    found, _ = kernels(replace(launch(**slow), rules=told))
+
+    assert "what each estimates to win: Occupancy 80 %, Tail 50 %" in found.findings[0].evidence[-1]
 
 
 def test_points_of_launches():
