@@ -122,6 +122,11 @@ def test_idle_cards_are_called_idle(roofline, write):
         ("NVTX Range,Style,PID,TID,NVTX Inst,Kern Inst,Total Time (ns),Kernel Name\n:f,a,1,1,3,3,6000,k\n", "kern_sum"),
         ('[{"Start (ns)": 1, "Duration (ns)": 5, "Name": "k"}]', "nsys export --type sqlite"),
         ('{"Id":1}\n{"Type":48,"CudaEvent":{"startNs":"1"}}\n', "nsys export --type sqlite"),
+        ("+---+\n| NVIDIA-SMI 590.48  Driver Version: 590.48 |\n", "nvidia-smi dmon"),
+        ("# gpu   pid  type    sm   mem\n    0   1     C    9    1\n", "nvidia-smi dmon"),
+        ("2026/05/01 12:00:00.123, NVIDIA H100, 98 %, 634.00 W\n", "noheader"),
+        ("== ROCm System Management Interface ==\n", "rocm-smi"),
+        ('{"workload_graph": [{"Id": 216, "Name": "aten::add"}]}', "Chakra"),
         (b"\x89HDF\r\n\x1a\n", "HDF5, Arrow or Parquet"),
     ],
 )

@@ -20,7 +20,7 @@ from roofline.errors import BadValue
 from roofline.evidence import bench
 from roofline.evidence.bench import Benchmark
 from roofline.evidence.counters import Counters, Series
-from roofline.evidence.launches import Launch
+from roofline.evidence.launches import Launch, Rule
 from roofline.evidence.nccl import Half, Log, Row
 from roofline.evidence.nccl import Run as NcclRun
 from roofline.evidence.ncu import Report
@@ -92,6 +92,15 @@ def test_the_bound_is_computes_where_flops_set_it():
     assert group.point.bound.by == "compute"
     assert group.bound_seconds == pytest.approx(2e-3)
     assert group.of_bound == pytest.approx(0.5)
+
+
+def test_what_the_tool_itself_estimates():
+    """The largest of each of its rules, first the one that wins most."""
+    slow = {"memory_share": 0.3, "dram_share": 0.3, "compute_share": 0.2}
+    told = (Rule("Tail", "a", 0.5), Rule("Occupancy", "b", 0.8), Rule("Tail", "c", 0.1), Rule("Bottleneck", "d", None))
+    found, _ = kernels(replace(launch(**slow), rules=told))
+
+    assert "what each estimates to win: Occupancy 80 %, Tail 50 %" in found.findings[0].evidence[-1]
 
 
 def test_points_of_launches():
@@ -283,6 +292,19 @@ def test_held_down_clocks(change, rule):
     assert rule in rules(cards(*[MEMORY | change] * 3)[0])
     quiet = {"power": 500.0, "power_limit": 700.0, "sm_clock": 1.98e9, "sm_clock_most": 1.98e9, "throttle_mask": 0.0}
     assert rules(cards(*[MEMORY | quiet] * 3)[0]) == ["busy-yet-waiting-for-memory"]
+
+
+def test_a_card_that_is_slower_than_the_others():
+    """One of four at 1.2 GHz where the others have 1.8; two cards are no majority."""
+    gpus = tuple(Series(f"GPU {n}", "NVIDIA H100 80GB HBM3") for n in range(4))
+    for at, each in enumerate(gpus):
+        for time in (0.0, 10.0):
+            each.add(MEMORY | {"sm_clock": 1.2e9 if at == 2 else 1.8e9}, time)
+    (finding,) = [each for each in assess(Counters("dcgm", gpus), "x").findings if each.rule == "slow-card"]
+
+    assert finding.title.startswith("GPU 2:")
+    assert finding.at_stake == pytest.approx(10 / 3)
+    assert "slow-card" not in rules(assess(Counters("dcgm", gpus[1:3]), "x"))
 
 
 def test_violations_that_grow():

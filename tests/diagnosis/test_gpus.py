@@ -145,6 +145,10 @@ def test_they_are_in_the_record_the_text_and_the_report(uneven, roofline, tmp_pa
     assert "--gpu 1" in report
 
 
+def test_files_of_several_devices_say_that_one_of_each_is_compared(uneven, roofline):
+    assert "the one with the most activities" in " ".join(roofline("diagnose", uneven, uneven).out.split())
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

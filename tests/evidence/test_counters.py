@@ -191,6 +191,15 @@ def test_nvidia_smi_dmon():
     assert found.gpus[1].columns.keys() == {"power", "temperature", "memory_clock", "sm_clock"}
 
 
+def test_violations_of_nvidia_smi_dmon():
+    """`-s v`: the share of the time that the power limit held clocks down, and whether heat did."""
+    found = read(
+        smi, "# gpu   pwr    sm  pviol  tviol\n# Idx     W     %      %   bool\n    0   699   100     15      1\n"
+    )
+
+    assert (column(found, "power_capped"), column(found, "thermal_slowed")) == ([0.15], [1.0])
+
+
 def test_nvidia_smi_dmon_as_csv():
     """--format csv parts the cells by commas."""
     text = "#gpu, pwr, gtemp, mtemp, sm, mem, mclk, pclk\n#Idx, W, C, C, %, %, MHz, MHz\n0, 634, 60, 70, 100, 10, 2619, 1980\n"

@@ -37,6 +37,7 @@ class KernelGroup:
     rates: Mapping[str, float]  # FLOPs by rate, all calls together
     ideal_bytes: float | None = None
     remarks: tuple[str, ...] = ()
+    estimates: Mapping[str, float] = field(default_factory=dict[str, float])  # what the tool's own rules could win
 
     @property
     def bound_seconds(self) -> float | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import fsum
+from statistics import median
 
 from roofline.device import Device
 from roofline.diagnosis.assessment import Assessment, CardState
@@ -339,6 +340,35 @@ def _thermal(gpus: Sequence[Series], rows: Sequence[CardState]) -> Iterable[Find
         )
 
 
+def _slow_cards(gpus: Sequence[Series], rows: Sequence[CardState]) -> Iterable[Finding]:
+    """Cards at work whose clock is below that of most others of the same make: in one job the others wait for them."""
+    for make in dict.fromkeys(each.card for each in rows):
+        clocks = {
+            each.name: each.means["sm_clock"]
+            for each in rows
+            if each.card == make and each.verdict not in ("idle", "unknown") and each.means.get("sm_clock")
+        }
+        if len(clocks) < _SEVERAL:
+            continue
+        middle = median(clocks.values())
+        mine = [each for each in rows if clocks.get(each.name, middle) < _BELOW * middle]
+        if mine:
+            yield Finding(
+                "slow-card",
+                f"{_about(mine)}: the clock is below that of the other cards",
+                _stake(mine, lambda each, of=middle: 1 - each.means["sm_clock"] / of),
+                tuple(
+                    f"{each.name}: {si(each.means['sm_clock'], 'Hz')}, where the median of {len(clocks)} at work is "
+                    f"{si(middle, 'Hz')}"
+                    for each in mine[:4]
+                ),
+                "Cards that share a job wait for the slowest: compare power limits, temperatures and clocks.",
+            )
+
+
+_SEVERAL, _BELOW = 3, 0.9  # cards that are compared; of the median clock
+
+
 def _traffic(gpus: Sequence[Series], rows: Sequence[CardState]) -> Iterable[Finding]:
     mine = [each for each in rows if any(share >= _LINK for name, share in each.links.items() if name == "pcie")]
     if mine:
@@ -363,5 +393,6 @@ _RULES: tuple[Callable[[Sequence[Series], Sequence[CardState]], Iterable[Finding
     _idle,
     _power,
     _thermal,
+    _slow_cards,
     _traffic,
 )

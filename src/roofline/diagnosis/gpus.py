@@ -56,7 +56,6 @@ def rows_of(gpu: Activities, device: int | None) -> Ints:
 
 def side_by_side(trace: Trace, links: Links) -> tuple[DeviceRow, ...]:
     """All devices of a file with several, by their number."""
-    import numpy as np
 
     found: list[DeviceRow] = []
     talk: list[Ints] = []
@@ -68,7 +67,7 @@ def side_by_side(trace: Trace, links: Links) -> tuple[DeviceRow, ...]:
     exchanging = [at for at, each in enumerate(talk) if len(each)]
     calls = [talk[at] for at in exchanging]
     if len(calls) > 1 and len({len(each) for each in calls}) == 1 and _at_once(trace.gpu, calls):
-        waited = waits([listed(trace.gpu.duration[each].astype(np.int64)) for each in calls])
+        waited = waits([trace.gpu.duration[each] for each in calls])
         for at, wait, last in zip(exchanging, *waited, strict=True):
             found[at] = replace(found[at], waited=wait, last=last)
     return tuple(found)
@@ -103,9 +102,9 @@ def _at_once(gpu: Activities, calls: Sequence[Ints]) -> bool:
 
 
 def fed_by_its_own(trace: Trace, links: Links, rows: Ints) -> Trace:
-    """The trace without what the host did for other devices: in processes that launched on these alone.
+    """The trace with what the host did for other devices told apart: in processes that launched on these alone.
 
-    A process that launched nothing may serve any of them, as one that loads data, and stays.
+    A process that launched nothing may serve any of them, as one that loads data. Marks of the others are left out.
     """
     import numpy as np
 
@@ -118,8 +117,8 @@ def fed_by_its_own(trace: Trace, links: Links, rows: Ints) -> Trace:
     foreign = set(tally(by)) - set(tally(by[rows])) - {NONE}
     if not foreign:
         return trace
-    kept = ~np.isin(processes, list(foreign))
-    return replace(trace, ops=_kept(trace.ops, kept), calls=_kept(trace.calls, kept), marks=_kept(trace.marks, kept))
+    theirs = np.isin(processes, list(foreign))
+    return replace(trace, marks=_without(trace.marks, theirs), foreign=theirs)
 
 
 def _numbered(values: Sequence[Any]) -> list[int]:
@@ -127,9 +126,9 @@ def _numbered(values: Sequence[Any]) -> list[int]:
     return [numbers.setdefault(each, len(numbers)) for each in values]
 
 
-def _kept(ranges: Ranges, kept: NDArray[np.bool_]) -> Ranges:
-    """The ranges of threads that are kept."""
-    mine = kept[ranges.thread] if len(ranges) else slice(0)
+def _without(ranges: Ranges, theirs: NDArray[np.bool_]) -> Ranges:
+    """Ranges without those of some threads."""
+    mine = ~theirs[ranges.thread] if len(ranges) else slice(0)
     sequence = None if ranges.sequence is None else ranges.sequence[mine]
     columns = (ranges.start, ranges.duration, ranges.name, ranges.thread, ranges.number, ranges.detail)
     return Ranges(*(each[mine] for each in columns), sequence=sequence)

@@ -170,7 +170,7 @@ def _did(trace: Trace, threads: Flags, start: int, end: int) -> str:
     best = ("", 0, 0)
     for ranges in (trace.calls, trace.ops, trace.marks):
         upto = int(np.searchsorted(ranges.start, end))
-        meet = _running(ranges, upto, start)
+        meet = trace.own(ranges, _running(ranges, upto, start))
         meet = meet[threads[ranges.thread[meet]]]
         inside = np.minimum(ranges.start[meet] + ranges.duration[meet], end) - np.maximum(ranges.start[meet], start)
         most = inside > max(best[1], (end - start) // 4)
@@ -199,5 +199,5 @@ def _named(trace: Trace, ranges: Ranges, pattern: re.Pattern[str], threads: Flag
     import numpy as np
 
     fitting = np.array([bool(pattern.search(name)) for name in trace.names], bool)
-    mine = fitting[ranges.name] & threads[ranges.thread] if len(ranges) else np.zeros(0, bool)
+    mine = trace.named(ranges, fitting) & threads[ranges.thread] if len(ranges) else np.zeros(0, bool)
     return timeline.union(ranges.start[mine], ranges.start[mine] + ranges.duration[mine])

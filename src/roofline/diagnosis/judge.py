@@ -52,9 +52,7 @@ def diagnose_trace(
     links = link(trace)
     devices = tally(gpu.device)
     beside = side_by_side(trace, links) if len(devices) > 1 else ()
-    own = fed_by_its_own(trace, links, rows) if beside else trace
-    if own is not trace:
-        trace, links = own, link(own)
+    trace = fed_by_its_own(trace, links, rows) if beside else trace
     kinds = categories(trace, links, rows) if len(rows) else rows
     busy = timeline.union(*gpu.spans(rows))
     window = (int(gpu.start[rows[0]]), int(gpu.spans(rows)[1].max())) if len(rows) else (0, 0)

@@ -162,7 +162,17 @@ def _group(mine: list[Launch], device: Device | None, whole: float) -> KernelGro
         remarks=tuple(dict.fromkeys(f"{rule.name}: {rule.text}" for each in mine for rule in each.rules if rule.text))[
             :12
         ],
+        estimates=_estimates(mine),
     )
+
+
+def _estimates(mine: Sequence[Launch]) -> dict[str, float]:
+    """What each rule of the tool estimates to win, the most of a kernel's launches; the largest first."""
+    found: dict[str, float] = {}
+    for rule in (rule for each in mine for rule in each.rules):
+        if rule.speedup:
+            found[rule.name] = max(found.get(rule.name, 0.0), rule.speedup)
+    return dict(sorted(found.items(), key=lambda each: -each[1]))
 
 
 def _sum(values: Iterable[float | None]) -> float | None:
@@ -277,7 +287,7 @@ def _of_kernel(each: KernelGroup) -> Iterable[Finding]:
             "far-from-every-peak",
             f"{name} is below {percent(SATURATED)} of every peak",
             max(stake, 0.0),
-            (told, f"grid ({each.grid}) of blocks ({each.block})"),
+            (told, f"grid ({each.grid}) of blocks ({each.block})", *_own(each)),
             "Give it more work in parallel: a larger batch, split-K, fewer and larger launches; see its stall reasons.",
         )
     tensor = each.tool.get("tensor_share")
@@ -298,6 +308,13 @@ def _of_kernel(each: KernelGroup) -> Iterable[Finding]:
             (f"{si(each.bytes or 0.0, 'B')} measured, {si(each.ideal_bytes or 0.0, 'B')} once each",),
             "Larger tiles, or an order of tiles that reuses the L2 cache.",
         )
+
+
+def _own(each: KernelGroup) -> Iterable[str]:
+    """The tool's own estimates."""
+    if each.estimates:
+        parts = ", ".join(f"{name[:60]} {percent(share)}" for name, share in list(each.estimates.items())[:3])
+        yield f"Nsight Compute's own rules, and what each estimates to win: {parts}"
 
 
 _REREAD = 1.5

@@ -23,6 +23,7 @@ from roofline.trace.readers.sqlite import MAGIC
 
 _JSON = re.compile(rb"\s*(?:\{|\[\s*[{\[\]\"])")
 _NCU_REPORT = b"NVR\0"
+_SQLITE = "nsys export --type sqlite REPORT.nsys-rep"
 
 
 def open_profile(
@@ -60,7 +61,7 @@ def _of_text(source: Source) -> Evidence:
     refused = refusal(source.head) or _other(source.head)
     found = reader_of(source.head) if refused is None else None
     if found is None:
-        raise TraceError(f"{source.name} {refused or _by_name(source.name) or _report(source.head) or _UNKNOWN}")
+        raise TraceError(f"{source.name} {refused or _by_name(source.name) or _text(source.head) or _UNKNOWN}")
     reader, prefix = found
     try:
         return reader.read(Lines(source.blocks, source.warnings, prefix))
@@ -82,21 +83,33 @@ _NAMED = {
 }
 
 
-# Heads of reports of nsys stats that have no times of kernels by themselves.
-_REPORT = re.compile(
-    rb'^\s*"?(Total \(MB\)"?,\s*"?Count|NVTX Range"?,|Count"?,"?PID|API Start \(ns\)|Start \(ns\)"?,"?End)',
-    re.MULTILINE,
+# What a text is that no reader takes, by a line of it, and what to do.
+_TEXTS = (
+    (
+        rb'^\s*"?(Total \(MB\)"?,\s*"?Count|NVTX Range"?,|Count"?,"?PID|API Start \(ns\)|Start \(ns\)"?,"?End)',
+        "is a report of nsys stats without the times of kernels by themselves. Name that of cuda_gpu_kern_sum or "
+        f"cuda_gpu_trace, or the whole: {_SQLITE}.",
+    ),
+    (
+        rb"NVIDIA-SMI \d|NVSMI LOG|^\s*#\s*gpu\s+pid\b",
+        "is what nvidia-smi prints of one moment, or of processes. Record over time: nvidia-smi dmon, or --query-gpu "
+        "with --format=csv and --loop (better DCGM's counters: roofline record dcgm).",
+    ),
+    (
+        rb"^\s*(?:\d+, )?\d{4}/\d\d/\d\d \d\d:\d\d:\d\d(?:\.\d+)?, ",
+        "holds rows of nvidia-smi --query-gpu without their head: leave noheader out of --format.",
+    ),
+    (
+        rb"ROCm System Management Interface|^\s*GPU,.*(?:GFX|gfx).*%",
+        "is what rocm-smi or amd-smi prints, which is not read. Record a timeline: rocprofv3 --kernel-trace "
+        "--output-format json.",
+    ),
 )
 
 
-def _report(head: bytes) -> str:
-    """What a report of nsys stats is that is not read, or ""."""
-    if _REPORT.search(head) is None:
-        return ""
-    return (
-        "is a report of nsys stats without the times of kernels by themselves. Name that of cuda_gpu_kern_sum or "
-        f"cuda_gpu_trace, or the whole: {_SQLITE}."
-    )
+def _text(head: bytes) -> str:
+    """What a text is that is not read, or ""."""
+    return next((said for pattern, said in _TEXTS if re.search(pattern, head, re.MULTILINE)), "")
 
 
 def _by_name(name: str) -> str:
@@ -112,8 +125,6 @@ _UNKNOWN = (
 
 _TRACE = "Record a PyTorch profiler's trace: roofline record pytorch."
 
-_SQLITE = "nsys export --type sqlite REPORT.nsys-rep"
-
 # Files of other tools that are not read, by how they begin, and what is read instead.
 _OTHERS = (
     (
@@ -121,6 +132,7 @@ _OTHERS = (
         "is a table of rocprof-compute, which is not read. "
         "Record a timeline: rocprofv3 --kernel-trace --output-format json",
     ),
+    (rb'\s*\{\s*"workload_graph"\s*:', f"is a graph of an execution (Chakra), which has no times of kernels. {_TRACE}"),
     (rb"\s*\[\s*\[\s*-?\d+\s*,", f"is a memory timeline, which has no times of kernels. {_TRACE}"),
     (rb'\s*\{\s*"\$schema"\s*:\s*"[^"]*speedscope', f"is a profile of speedscope, which has no device. {_TRACE}"),
     (

@@ -4,24 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from statistics import mean
+from typing import TYPE_CHECKING, Any
 
 from roofline.diagnosis.findings import Finding
+from roofline.trace.events import listed
 from roofline.units import NS_PER_S, percent, si
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Ints = NDArray[np.signedinteger[Any]]
 
 _LATE = 1.5  # times the mean of the others: how much less than they a straggler waits
 _LEAST = 0.01  # of the window
 
 
-def waits(lengths: Sequence[Sequence[int]]) -> tuple[list[int], list[int]]:
+def waits(lengths: Sequence[Sequence[int] | Ints]) -> tuple[list[int], list[int]]:
     """Of each that takes part, how long it waited for the last [ns], and to how many collectives it came last.
 
     `lengths` are the durations of the same collectives, in order, of each. The one that spends least in a collective
     came last to it: no clock is needed.
     """
-    shortest = [min(each) for each in zip(*lengths, strict=True)]
-    waited = [sum(each) - sum(shortest) for each in lengths]
-    last = [sum(mine == least for mine, least in zip(each, shortest, strict=True)) for each in lengths]
-    return waited, last
+    import numpy as np
+
+    each = np.array(lengths, np.int64)
+    shortest = each.min(0)
+    return listed(each.sum(1) - shortest.sum()), listed((each == shortest).sum(1))
 
 
 def straggler(

@@ -72,6 +72,8 @@ def run_lines(run: Run) -> list[str]:
         )
     else:
         lines.append("The ranks do not have the same number of collectives: who waits for whom is unknown.")
+    if any(each.found.devices for each in run.ranks):
+        lines.append("Files with several devices: of each the one with the most activities; all of one: name it alone.")
     return lines
 
 

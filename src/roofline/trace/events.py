@@ -154,3 +154,15 @@ class Trace:
     versions: Mapping[str, str] = field(default_factory=dict[str, str])
     warnings: tuple[str, ...] = ()
     samples: tuple[Samples, ...] = ()
+    foreign: Flags | None = None  # of each thread, whether it worked for other devices alone; None where none did
+
+    def own(self, ranges: Ranges, rows: Ints) -> Ints:
+        """Those of `rows` of ops or calls that are not of threads which worked for other devices alone."""
+        return rows if self.foreign is None else rows[~self.foreign[ranges.thread[rows]]]
+
+    def named(self, ranges: Ranges, fitting: Flags) -> Flags:
+        """Which ops or calls have one of the `fitting` names and are not of such threads."""
+        found = fitting[ranges.name]
+        if self.foreign is not None:
+            found &= ~self.foreign[ranges.thread]
+        return found

@@ -188,6 +188,15 @@ def test_a_processs_own_number_of_a_card(tmp_path):
     assert read(path).gpu.device.tolist() == [0, 1]
 
 
+def test_processes_of_which_the_file_does_not_say_what_card_they_saw(tmp_path):
+    """Two on number 0, without the table of their cards: perhaps one card, perhaps two."""
+    rows = [(100, 200, 0, 7, 1, P1, 1, 1), (100, 200, 0, 7, 1, P2, 1, 1), (100, 200, 1, 7, 1, P2, 1, 1)]
+    (said,) = [each for each in read(export(tmp_path / "a", **kernels(*rows))).warnings if "processes" in each]
+
+    assert said.startswith("2 processes ran kernels on device 0")
+    assert not [each for each in read(export(tmp_path / "b", **kernels(*rows[1:]))).warnings if "processes" in each]
+
+
 def test_graphs_as_one_block(tmp_path):
     """--cuda-graph-trace=graph: the device was busy, and the answer says that the kernels are not in the file."""
     rows = [(100, 200, 0, 7, 1, P1, 5), (300, 400, 0, 7, 2, P1, 5)]

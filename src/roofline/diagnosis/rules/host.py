@@ -45,8 +45,13 @@ def _sized(cause: Cause) -> str:
 
 def _counts(scene: Scene, ranges: Ranges, pattern: re.Pattern[str]) -> Counter[str]:
     """How often each name that has the pattern occurs."""
+    import numpy as np
+
     names = scene.trace.names
-    return Counter({names[at]: n for at, n in tally(ranges.name).items() if pattern.search(names[at])})
+    fitting = np.array([bool(pattern.search(name)) for name in names], bool)
+    if not len(ranges) or not fitting.any():
+        return Counter()
+    return Counter({names[at]: n for at, n in tally(ranges.name[scene.trace.named(ranges, fitting)]).items()})
 
 
 def _listed(counts: Counter[str]) -> str:

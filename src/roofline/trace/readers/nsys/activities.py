@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from roofline.trace.coding import tally
 from roofline.trace.events import COPY, KERNEL, NONE, SET, listed
 from roofline.trace.readers.nsys.reading import BITS as _BITS
 from roofline.trace.readers.nsys.reading import CALLS, KERNELS, Columns, Reading, Store
@@ -43,12 +44,16 @@ class _Activities:
         self.reading = reading
         self.cards = card_numbers(reading.tables)
         self.store = Store("start", "duration", "name", "kind", "device", "stream", "correlation", "moved")
+        self.users: dict[int, set[int]] = {}  # processes that ran kernels on a device
 
     def add(self, kind: int, columns: list[Ints], names: Ints, moved: Ints | None = None) -> None:
         """Add a chunk: start, end, device, stream, correlation and process, of whatever kind."""
         import numpy as np
 
         start, end, device, stream, correlation, process = columns[:6]
+        if kind == KERNEL and not self.cards:
+            for each in tally(device):
+                self.users.setdefault(each, set()).update(tally(self.reading.users.of(process[device == each])))
         self.store.add(
             start=start,
             duration=end - start,
@@ -92,6 +97,12 @@ def activities(reading: Reading) -> Columns:
             f"{graphs:,} graph launches were recorded as one block each: the kernels in them are not in the file "
             "(record with --cuda-graph-trace=node)"
         )
+    for device, users in found.users.items():
+        if len(users) > 1:
+            reading.warnings.append(
+                f"{len(users)} processes ran kernels on device {device}, and the file does not say whether that is one "
+                "card: where each saw a card of its own by this number (CUDA_VISIBLE_DEVICES), they are together here"
+            )
     return found.store.columns()
 
 

@@ -181,6 +181,7 @@ class Reading:
     tables: Tables
     words: Words = field(default_factory=Words)
     processes: Numbered = field(default_factory=Numbered)
+    users: Numbered = field(default_factory=Numbered)  # processes that ran kernels
     threads: Numbered = field(default_factory=Numbered)
     warnings: list[str] = field(default_factory=list[str])
     left_out: dict[str, int] = field(default_factory=dict[str, int])
