@@ -13,6 +13,7 @@ from roofline.trace.classify import readable
 from roofline.trace.events import NONE, Ranges, Trace, listed
 from roofline.trace.link import Links
 from roofline.trace.memory import give_back
+from roofline.units import NS_PER_S
 
 if TYPE_CHECKING:
     import numpy as np
@@ -31,7 +32,7 @@ BETWEEN = "between operators"
 # What each cause means, for the answer.
 MEANING = {
     DATA: "the host was in a data loader",
-    START_UP: "the host loaded modules, allocated memory or compiled, or was in a launch for a millisecond or more",
+    START_UP: "the host loaded modules, allocated memory or compiled, or was in a launch for 2 ms or more",
     COLLECTIVE: "the host waited in a collective or a barrier",
     SYNC: "the host had waited for the device to finish, and only then went on to launch",
     HOST: "the host had not launched the next activity yet",
@@ -54,7 +55,7 @@ _SYNC = re.compile(
     r"|_local_scalar"
 )
 _GRAPH = re.compile(r"GraphLaunch")  # takes longer the more it replays
-_LOADING = 1_000_000  # [ns] of a launch, from which on it was not launching
+_LOADING = NS_PER_S // 500  # of a launch, from which on it was not launching
 _SHOWN = 5
 _AT_ONCE = 1 << 18
 
