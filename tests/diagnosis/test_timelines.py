@@ -204,6 +204,18 @@ def test_the_verdict_says_what_limits_the_run_without_its_one_gap(diagnosed):
     )
 
 
+def test_no_more_than_the_window_is_at_stake(diagnosed):
+    """Where eight streams do at once what a rule adds up."""
+    rows = [(n, 7 + n) for n in range(8)]
+    found = diagnosed(
+        *(op("aten::cudnn_convolution", 10 * n, 9, n + 1) for n, _ in rows),
+        *(launch(10 * n + 1, n + 1) for n, _ in rows),
+        *(kernel("cudnn::ops::nchwToNhwcKernel<float>", 100, 50, n + 1, stream) for n, stream in rows),
+    )
+
+    assert [each.at_stake for each in found.findings if each.rule == "layout"] == [pytest.approx(50e-6)]
+
+
 def test_less_than_half_is_not_called_most(diagnosed):
     names = ("sgemm", "softmax_warp_forward", "rms_norm_kernel")
     found = diagnosed(*(kernel(name, 10 * n, 10 + (n == 2), n + 1) for n, name in enumerate(names)))
