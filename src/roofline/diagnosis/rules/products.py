@@ -193,7 +193,7 @@ def layout(scene: Scene) -> Iterator[Finding]:
         )
 
 
-_CUDNN = re.compile(r"(?:void )?cudnn::ops::\w*to(?:nhwc|nchw)", re.IGNORECASE)  # told by the name alone
+_CUDNN = re.compile(r"(?:void )?(?:cudnn::\w+::)?(?:nchw|nhwc)to(?:nhwc|nchw)kernel", re.IGNORECASE)  # told by the name alone
 _LAYOUT = ("nchwto", "nhwcto", "tonchw", "tonhwc", "transpose")
 
 
