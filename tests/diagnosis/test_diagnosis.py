@@ -183,6 +183,12 @@ PASSES = {
     "execute_context_1(888_788544)_generation_0(0)": (None, 1, 888, None, 0, 0, None),
     "step[DECODE bs=32]": (None, 0, 0, None, 32, 32, None),
     "step[EXTEND bs=15 toks=15360]": (None, 15, 15360, None, 0, 0, None),
+    "step[DECODE bs=4 g_sq=4 g_sqsq=4 g_sqsk=900 g_sk=900 forward_id=7]": (None, 0, 0, None, 4, 4, 900),
+    "step[VERIFY bs=4 g_sq=16 g_sqsq=64 g_sqsk=3600 g_sk=900]": (None, 0, 0, None, 4, 16, 900),
+    "step[EXTEND bs=2 toks=30 c_sq=30 c_sqsq=500 c_sqsk=620 c_sk=40]": (None, 2, 30, 40, 0, 0, None),
+    "step[MIXED bs=5 c=2 g=3 c_sq=30 c_sk=40 c_sqsq=500 c_sqsk=620 g_sq=3 g_sk=70 g_sqsq=3 g_sqsk=70]": (
+        None, 2, 30, 40, 3, 3, 70,
+    ),
 }  # fmt: skip
 
 
@@ -198,7 +204,15 @@ def test_what_servers_write_into_their_marks(name, tmp_path):
 
 
 def test_marks_that_only_look_like_passes(tmp_path):
-    names = ["execute_model", "execute_x_context", "step[", "my execute_ thing"]
+    names = [
+        *("execute_model", "execute_x_context", "step[", "my execute_ thing"),
+        *(
+            "step[IDLE bs=0]",
+            "step[VERIFY bs=4]",
+            "step[MIXED bs=8]",
+            "step[DRAFT bs=2]",
+        ),  # how many tokens is not said
+    ]
     marks = [event("user_annotation", name, 0, 5) for name in names]
 
     assert passes(open_trace(write(tmp_path, trace(*marks, kernel("k", 1, 1, 1))))) == ()

@@ -355,6 +355,10 @@ def test_lengths_of_a_pass():
     assert lengths_of("execute_context_1(888_788544)_generation_0(0)") == Lengths(888, 888, 888 * 889 // 2, 0, 0)
     assert lengths_of("execute_context_0(0)_generation_32(32)") == Lengths(0, 0, 0, 32, None)
     assert lengths_of("step[DECODE bs=32]") is None
+    sums = "c=2 g=3 c_sq=8 c_sk=12 c_sqsq=34 c_sqsk=46 g_sq=3 g_sk=20 g_sqsq=3 g_sqsk=20"
+    assert lengths_of(f"step[MIXED bs=5 {sums}]") == Lengths(8, 12, 46 - (34 - 8) // 2, 3, 20)
+    assert lengths_of("step[DECODE bs=3 g_sq=3 g_sqsq=3 g_sqsk=20 g_sk=20]") == Lengths(0, 0, 0, 3, 20)
+    assert lengths_of("step[EXTEND bs=2 toks=8]") is None
     assert lengths_of(SUMS.replace("sqsk46", "sqsk4")) is None  # fewer pairs than queries
 
 

@@ -133,6 +133,11 @@ CASES = {
          event("cuda_runtime", "cuModuleLoadData", 113, 800)], 790, 890,
         [*A, *Z, event("cuda_runtime", "cuModuleLoadData", 113, 800)],
     ),
+    "start-up": (
+        [*A, *Z, event("cuda_runtime", "cuModuleLoadData", 113, 800)], 790, 890,
+        [*A, *Z, event("user_annotation", "compile_fx_inner (dynamo_timed)", 112, 870),
+         event("cuda_runtime", "cuModuleLoadData", 113, 800)],
+    ),
     "pageable-copies": (
         [copy(PAGEABLE, 100, 50, 1000, 1), copy(PINNED, 150, 9, 9000, 2)], 50, 50,
         [copy(PINNED, 100, 50, 1000, 1)],

@@ -179,6 +179,50 @@ def test_waiting_for_data_is_called_so(diagnosed):
     )
 
 
+def test_a_launch_that_takes_long_loads_code(diagnosed):
+    """A first launch of a kernel; not one of a graph, and not one that lasts as long as its kernel."""
+    first = [launch(0, 1), kernel("sgemm", 10, 10, 1)]
+    loads = diagnosed(*first, launch(30, 2, 9000), kernel("sgemm", 9040, 10, 2))
+    graph = diagnosed(*first, launch(30, 2, 9000, "cudaGraphLaunch"), kernel("sgemm", 9040, 10, 2))
+    blocks = diagnosed(*first, launch(30, 2, 9000), kernel("sgemm", 40, 8980, 2))
+
+    assert causes(loads) == {"start-up": 9000 * US, "host-bound launch": 10 * US, "launch latency": 10 * US}
+    assert loads.findings[0].rule == "start-up"
+    assert causes(graph) == {"host-bound launch": 10 * US, "launch latency": 9010 * US}
+    assert causes(blocks) == {"host-bound launch": 10 * US, "launch latency": 10 * US}
+
+
+def test_the_verdict_says_what_limits_the_run_without_its_one_gap(diagnosed):
+    busy = [each for n in range(3, 9) for each in (launch(9000 + n, n), kernel("sgemm", 9000 + 100 * n, 100, n))]
+    found = diagnosed(launch(0, 1), kernel("sgemm", 10, 10, 1), *busy)
+
+    assert found.verdict.startswith("Host-bound")
+    assert "most of it one gap of 9.28 ms" in found.verdict
+    assert found.verdict.endswith(
+        "Without that gap: Most of the window is gemm: 100 %. Which supply limits it is unknown: the kernels' shapes "
+        "or the device are not known."
+    )
+
+
+def test_no_more_than_the_window_is_at_stake(diagnosed):
+    """Where eight streams do at once what a rule adds up."""
+    rows = [(n, 7 + n) for n in range(8)]
+    found = diagnosed(
+        *(op("aten::cudnn_convolution", 10 * n, 9, n + 1) for n, _ in rows),
+        *(launch(10 * n + 1, n + 1) for n, _ in rows),
+        *(kernel("cudnn::ops::nchwToNhwcKernel<float>", 100, 50, n + 1, stream) for n, stream in rows),
+    )
+
+    assert [each.at_stake for each in found.findings if each.rule == "layout"] == [pytest.approx(50e-6)]
+
+
+def test_less_than_half_is_not_called_most(diagnosed):
+    names = ("sgemm", "softmax_warp_forward", "rms_norm_kernel")
+    found = diagnosed(*(kernel(name, 10 * n, 10 + (n == 2), n + 1) for n, name in enumerate(names)))
+
+    assert found.verdict.startswith("The largest part of the work is normalisation: 35 % of the window.")
+
+
 ACTIVITY = st.tuples(
     st.sampled_from(["sgemm", "ncclDevKernel_AllGather_RING_LL", "ncclDevKernel_ReduceScatter_Sum_bf16", "add_kernel"]),
     st.integers(0, 120),  # start [us]

@@ -143,6 +143,14 @@ def test_the_name_stands_above_the_operator():
     assert category("ncclDevKernel_SendRecv", "aten::mm") == "communication"
 
 
+def test_near_is_where_its_patterns_fit():
+    from roofline.trace.classify import _rules
+
+    names = [each.lower() for library in LIBRARIES.values() for names in library.values() for each in names]
+    for _, _, _, pattern, near in _rules()["rule"]:
+        assert [x for x in names if pattern and pattern.search(x) and not any(word in x for word in near)] == []
+
+
 def test_every_rule_names_a_category_and_compute_comes_first():
     from roofline.trace.classify import _rules
 

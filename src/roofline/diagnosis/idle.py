@@ -13,6 +13,7 @@ from roofline.trace.classify import readable
 from roofline.trace.events import NONE, Ranges, Trace, listed
 from roofline.trace.link import Links
 from roofline.trace.memory import give_back
+from roofline.units import NS_PER_S
 
 if TYPE_CHECKING:
     import numpy as np
@@ -31,7 +32,7 @@ BETWEEN = "between operators"
 # What each cause means, for the answer.
 MEANING = {
     DATA: "the host was in a data loader",
-    START_UP: "the host loaded modules, allocated memory or compiled",
+    START_UP: "the host loaded modules, allocated memory or compiled, or was in a launch for 2 ms or more",
     COLLECTIVE: "the host waited in a collective or a barrier",
     SYNC: "the host had waited for the device to finish, and only then went on to launch",
     HOST: "the host had not launched the next activity yet",
@@ -53,6 +54,8 @@ _SYNC = re.compile(
     r"Synchronize|^(cuda|hip|cu)Memcpy|^(cuda|hip)(Free|Event(Query|Sync)|StreamQuery)|^(ur|pi)(QueueFinish|EventWait)"
     r"|_local_scalar"
 )
+_GRAPH = re.compile(r"GraphLaunch")  # takes longer the more it replays
+_LOADING = NS_PER_S // 500  # of a launch, from which on it was not launching
 _SHOWN = 5
 _AT_ONCE = 1 << 18
 
@@ -130,18 +133,33 @@ def _parts(trace: Trace, links: Links, host: _Host, gaps: Spans, following: Ints
     launched = np.where(known, calls.start[np.maximum(call, 0)] if len(calls) else 0, starts)
     handed = np.clip(launched, starts, ends)  # until then the host had not launched
     left = np.where(known, handed - starts, 0)
+    loading = np.where(known, _loading(trace, following, call, gaps), 0)
     for cause, spans in host.sets:
         part = np.where(known, timeline.covered(spans, starts, handed), 0)
-        yield cause, part
+        yield cause, part + loading if cause == START_UP else part
         left = left - part
     waited = timeline.inside(host.waits, starts)
     yield SYNC, np.where(waited, left, 0)
     yield HOST, np.where(waited, 0, left)
     before = launched <= starts
-    yield LATENCY, np.where(known & ~before, ends - handed, 0)
-    yield QUEUED, np.where(known & before, ends - starts, 0)
+    yield LATENCY, np.where(known & ~before, ends - handed - loading, 0)
+    yield QUEUED, np.where(known & before, ends - starts - loading, 0)
     on_host = len(following) > 0 and trace.gpu.device[following[0]] == events.HOST
     yield (BETWEEN if on_host else UNKNOWN), np.where(known, 0, ends - starts)
+
+
+def _loading(trace: Trace, following: Ints, call: Ints, gaps: Spans) -> Ints:
+    """How long the host was in the launch of the kernel that ends a gap [ns], where it loads code: else it is short."""
+    import numpy as np
+
+    calls = trace.calls
+    if not len(calls):
+        return np.zeros(len(following), np.int64)
+    start, end = calls.spans(np.maximum(call, 0))
+    graphs = np.array([bool(_GRAPH.search(name)) for name in trace.names], bool)
+    kernels = (trace.gpu.kind[following] == events.KERNEL) & ~graphs[calls.name[np.maximum(call, 0)]]
+    within = np.minimum(end, gaps[1]) - np.maximum(start, gaps[0])
+    return np.where(kernels & (within > _LOADING), within, 0)
 
 
 def _longest(

@@ -18,7 +18,14 @@ if TYPE_CHECKING:
 _SUMS = r"\(sq(\d+)sk(\d+)sqsq(\d+)sqsk(\d+)\)"
 NEW = re.compile(rf"execute_(\d+)_context_(\d+){_SUMS}_generation_(\d+){_SUMS}")
 OLD = re.compile(r"execute_context_(\d+)\((\d+)(?:_(\d+))*\)_generation_(\d+)\((\d+)(?:_\d+)*\)")
+STEP = re.compile(r"step\[(\w+) bs=(\d+)((?: \w+=\d+)*)\]")
 _MOST = 18  # digits that are read of a number
+GENERATES = ("DECODE", "VERIFY", "TARGET_VERIFY", "DRAFT")  # stages of SGLang whose requests are past their prompt
+
+
+def told(step: re.Match[str]) -> dict[str, int]:
+    """What SGLang's annotation of a step says after its batch: `toks`, and sums as c_sq and g_sk where they are on."""
+    return {key: int(n[:_MOST]) for key, n in (each.split("=") for each in step[3].split())}
 
 
 def lengths_of(name: str) -> Lengths | None:
@@ -38,7 +45,17 @@ def lengths_of(name: str) -> Lengths | None:
             return None
         # Where k is not said it is q at the least, as when nothing was in the cache: then the pairs are exact.
         return Lengths(q, q, (products + q) // 2, tokens, 0 if not tokens else None)
+    if step := STEP.search(name):
+        return _of_step(told(step))
     return None
+
+
+def _of_step(sums: dict[str, int]) -> Lengths | None:
+    """SGLang's sums over the requests of a step: c_ of those in their prompt, g_ of those past it."""
+    q, k, squares, products = (sums.get(f"c_{key}", 0) for key in ("sq", "sk", "sqsq", "sqsk"))
+    if not {"c_sq", "g_sq"} & set(sums) or not products >= squares >= q:
+        return None
+    return Lengths(q, k, products - (squares - q) // 2, sums.get("g_sq", 0), sums.get("g_sk", 0))
 
 
 def passes_of(trace: Trace, links: Links, rows: Ints) -> tuple[list[Lengths], Ints]:

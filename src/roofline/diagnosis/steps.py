@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from roofline.diagnosis.passes import NEW, OLD
+from roofline.diagnosis.passes import GENERATES, NEW, OLD, STEP, told
 from roofline.diagnosis.result import Pass, Step, Steps
 from roofline.trace import timeline
 from roofline.trace.coding import tally
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 _MARKS = (
     re.compile(r"ProfilerStep#\d+\Z"),
-    re.compile(r"execute_(?:context_)?\d+"),
+    re.compile(r"execute_(?:context_|new_)?\d+"),
     re.compile(r"step\[\w+"),
 )
 _WARM_UP = 1.5  # times the median of the steps after it: a step that takes longer is warm-up
@@ -123,9 +124,6 @@ def _warm_ups(lengths: list[int]) -> int:
     return count
 
 
-_STEP = re.compile(r"step\[(\w+) bs=(\d+)(?: \w+=(\d+))?")
-
-
 def passes(trace: Trace) -> tuple[Pass, ...]:
     """What vLLM and SGLang say of each pass: its requests, their new tokens and the positions they attend to."""
     names = [
@@ -145,9 +143,17 @@ def _pass(name: str) -> Pass | None:
     if old := OLD.search(name):
         n = [int((each or "0")[:18]) for each in old.groups()]
         return Pass(name, None, n[0], n[1], None, n[3], n[4], None)
-    if (step := _STEP.search(name)) and "execute_" not in name:
-        requests, tokens = int(step[2][:18]), int((step[3] or step[2])[:18])
-        if step[1].upper() == "DECODE":
-            return Pass(name, None, 0, 0, None, requests, requests, None)
-        return Pass(name, None, requests, tokens, None, 0, 0, None)
+    if (step := STEP.search(name)) and "execute_" not in name:
+        return _step_of(name, step[1], int(step[2][:18]), told(step))
     return None
+
+
+def _step_of(name: str, stage: str, requests: int, sums: Mapping[str, int]) -> Pass | None:
+    """A step of SGLang; None of one that does not say how many tokens it has, as one that verifies a draft."""
+    tokens, kv = sums.get("g_sq", requests if stage == "DECODE" else None), sums.get("g_sk")
+    if stage in GENERATES:
+        return None if tokens is None else Pass(name, None, 0, 0, None, requests, tokens, kv)
+    new, context = sums.get("c_sq", sums.get("toks")), sums.get("c", requests)
+    if new is None or not requests:
+        return None
+    return Pass(name, None, context, new, sums.get("c_sk"), sums.get("g", 0), sums.get("g_sq", 0), kv)

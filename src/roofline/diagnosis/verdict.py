@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from roofline.diagnosis.idle import BETWEEN, COLLECTIVE, DATA, HOST, LATENCY, START_UP, SYNC
 from roofline.diagnosis.result import Cause, Gap, KernelRow, Share
@@ -39,20 +40,48 @@ def verdict(
     times = _times(shares, causes, kernels)
     most = max(times, key=lambda each: times[each])
     if most in ("host", "input"):
-        why = "because the host had nothing for it" if most == "host" else "waiting for data"
-        return most, f"{NAMES[most]}: {_idle(causes, gaps, times[most], window, why)}"
+        why = "waiting for data" if most == "input" else "because the host had nothing for it"
+        if most == "host" and max(causes, key=lambda each: each.time).cause == LATENCY:
+            why = "until what had been launched began, or because the host had launched nothing"
+        found = f"{NAMES[most]}: {_idle(causes, gaps, times[most], window, why)}"
+        return most, found + _without(shares, causes, gaps, kernels, window)
     if most == "communication":
         return most, (
             f"Communication-bound: {percent(times[most] / window)} of the window is communication with nothing "
             "computed beside it."
         )
     largest = max(shares, key=lambda each: each.attributed)
-    where = f"Most of the window is {largest.category}: {percent(largest.attributed / window)}."
+    part = largest.attributed / window
+    most_of = "Most of the window is" if part > _MOST else "The largest part of the work is"
+    where = f"{most_of} {largest.category}: {percent(part)}{'' if part > _MOST else ' of the window'}."
     if most in _UNTOLD:
         return "", f"{where} {_UNTOLD[most]}"
     if most == "queued":
         return "", f"{_between(times[most] / window, causes)}{_meanwhile(shares)}"
     return most, f"{NAMES[most]}: {_reached(most, kernels, times[most], window)} {where}"
+
+
+def _without(
+    shares: Sequence[Share], causes: Sequence[Cause], gaps: Sequence[Gap], kernels: Sequence[KernelRow], window: int
+) -> str:
+    """What limits the rest, where one gap is most of the idle time, as the start of a profiler leaves one."""
+    gap = _alone(causes, gaps)
+    if gap is None or gap.length >= window:
+        return ""
+    left = gap.length
+    rest: list[Cause] = []
+    for each in sorted(causes, key=lambda each: each.cause != gap.cause):  # its main cause, then what else it is due to
+        part = min(left, each.longest)
+        left -= part
+        rest.append(replace(each, time=each.time - part))
+    return f" Without that gap: {verdict(shares, rest, (), kernels, window - gap.length)[1]}"
+
+
+def _alone(causes: Sequence[Cause], gaps: Sequence[Gap]) -> Gap | None:
+    """The gap that is most of the idle time, where one is and the host is its cause."""
+    mine = [each for each in gaps if each.cause in _HOSTS]
+    longest = max(mine, key=lambda each: each.length, default=None)
+    return longest if longest is not None and longest.length > _MOST * sum(each.time for each in causes) else None
 
 
 def _between(share: float, causes: Sequence[Cause]) -> str:
@@ -75,8 +104,8 @@ def _meanwhile(shares: Sequence[Share]) -> str:
 def _idle(causes: Sequence[Cause], gaps: Sequence[Gap], time: float, window: int, why: str) -> str:
     idle = sum(each.time for each in causes)
     first = max(causes, key=lambda each: each.time)
-    longest = max((each.length for each in gaps if each.cause in _HOSTS), default=0)
-    alone = f", most of it one gap of {si(longest / NS_PER_S, 's', 3)}" if longest > _MOST * idle else ""
+    gap = _alone(causes, gaps)
+    alone = "" if gap is None else f", most of it one gap of {si(gap.length / NS_PER_S, 's', 3)}"
     return (
         f"the device was idle {percent(idle / window)} of the window, {percent(time / idle)} of that {why}{alone}; "
         f"first cause: {first.cause}."

@@ -30,8 +30,8 @@ _LOOKED_AT = 240  # characters of a name: what stands further behind are argumen
 _TAIL = re.compile(r"[A-Za-z]*\Z")  # half a word at the cut would read as another one
 _LETTERS = re.compile(r"[a-z]+")
 
-# Category, words, tokens, patterns.
-Rule = tuple[str, tuple[str, ...], frozenset[str], "re.Pattern[str] | None"]
+# Category, words, tokens, patterns, and what a name holds at the least where a pattern fits.
+Rule = tuple[str, tuple[str, ...], frozenset[str], "re.Pattern[str] | None", tuple[str, ...]]
 
 
 @cache
@@ -48,16 +48,17 @@ def _rule(entry: Mapping[str, Any]) -> Rule:
         tuple(entry.get("words", ())),
         frozenset(entry.get("tokens", ())),
         re.compile("|".join(patterns)) if patterns else None,
+        tuple(entry.get("near", ("",))),
     )
 
 
 def _first(kind: str, name: str) -> str:
     text = (_TAIL.sub("", name[:_LOOKED_AT]) if len(name) > _LOOKED_AT else name).lower()
     letters = frozenset(_LETTERS.findall(text))
-    for found, words, tokens, pattern in _rules()[kind]:
+    for found, words, tokens, pattern, near in _rules()[kind]:
         if any(map(text.__contains__, words)) or not tokens.isdisjoint(letters):
             return found
-        if pattern is not None and pattern.search(text):
+        if pattern is not None and any(map(text.__contains__, near)) and pattern.search(text):
             return found
     return "other"
 

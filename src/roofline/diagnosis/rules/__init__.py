@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from importlib import import_module
 
 from roofline.diagnosis import sampled
@@ -13,10 +14,14 @@ _LEAST = 0.002  # of the window: what is at stake below it is not worth a line
 
 
 def findings(scene: Scene) -> tuple[Finding, ...]:
-    """What could be changed, the most seconds first. They overlap: seconds of two rules may be the same ones."""
+    """What could be changed, the most seconds first. They overlap: seconds of two rules may be the same ones.
+
+    Kernels that run at once are added up by their rules; more than the window is never at stake.
+    """
     for family in _FAMILIES:
         import_module(f"roofline.diagnosis.rules.{family}")
     found = [each for rule in RULES.values() for each in rule(scene)]
     if scene.found.sampled is not None:
         found += sampled.findings(scene.found.sampled)
-    return ranked(each for each in found if (each.at_stake or 0.0) >= _LEAST * scene.window)
+    worth = (each for each in found if each.at_stake is not None and each.at_stake >= _LEAST * scene.window)
+    return ranked(replace(each, at_stake=min(each.at_stake or 0.0, scene.window)) for each in worth)

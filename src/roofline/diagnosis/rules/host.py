@@ -16,6 +16,7 @@ from roofline.units import GIGA, NS_PER_S, percent, si, significant
 
 _SYNCS = re.compile(r"Synchronize|^(cuda|hip|cu)Memcpy(?!.*Async)|^(cuda|hip)EventSync|^(ur|pi)(QueueFinish|EventWait)")
 _ASKS = re.compile(r"^aten::(item|_local_scalar_dense|nonzero|is_nonzero|equal|unique\w*|masked_select)$")
+_LOADS = re.compile(r"^(cu|hip|cuda)(Module|Library|Init|MemCreate|(Host)?Malloc|HostAlloc|GraphInstantiate|KernelGet)")
 _COMPILES = re.compile(r"_compile\b|compile_fx|dynamo|CachingAutotuner|precompile|async_compile|PyCodeCache", re.I)
 
 
@@ -70,9 +71,10 @@ def launch_gaps(scene: Scene) -> Iterator[Finding]:
     if alone is not None and alone.length > _MOST * stake * NS_PER_S:
         host = f", the host in {alone.host[:80]}" if alone.host else ""
         evidence.append(f"most of it is one gap of {si(alone.length / NS_PER_S, 's', 3)}{host}, then {alone.next[:60]}")
+        look = "look at what the host did in that gap" if alone.cause == HOST else "what was launched began so late"
         advice = (
-            "look at what the host did in that gap. The start of the profiler leaves one: record after some passes "
-            "(schedule with wait and warmup)."
+            f"{look}. The start of the profiler leaves such a gap: record after some passes (schedule with wait and "
+            "warmup)."
         )
     elif each.replayed > _MOST * sum(row.calls for row in scene.found.kernels):
         advice = "kernels are replayed by graphs already: look at what the host does from one launch to the next."
@@ -145,6 +147,26 @@ def compilation(scene: Scene) -> Iterator[Finding]:
         (_gaps(scene, START_UP), f"events: {_listed(counts)}"),
         "warm up before the window; where it recurs, TORCH_LOGS=recompiles tells which guard fails (mark_dynamic for "
         "lengths that change).",
+    )
+
+
+@rule("start-up")
+def start_up(scene: Scene) -> Iterator[Finding]:
+    """The host loaded code or allocated memory while the device waited, and nothing was compiled."""
+    stake = scene.idle(START_UP)
+    if not stake or _counts(scene, scene.trace.ops, _COMPILES) or _counts(scene, scene.trace.marks, _COMPILES):
+        return
+    calls = _counts(scene, scene.trace.calls, _LOADS)
+    evidence = [_gaps(scene, START_UP)]
+    if calls:
+        evidence.append(f"calls: {_listed(calls)}")
+    yield Finding(
+        "start-up",
+        "Code is loaded, or memory allocated, within the window",
+        stake,
+        tuple(evidence),
+        "warm up before the window, with every shape and kernel that comes in it (a schedule with wait and warmup, a "
+        "request before the measured ones); CUDA_MODULE_LOADING=EAGER loads all code at the start.",
     )
 
 

@@ -193,7 +193,8 @@ def layout(scene: Scene) -> Iterator[Finding]:
         )
 
 
-_CUDNN = re.compile(r"(?:void )?cudnn::ops::\w*to(?:nhwc|nchw)", re.IGNORECASE)  # told by the name alone
+# Told by the name alone.
+_CUDNN = re.compile(r"(?:void )?(?:cudnn::\w+::)?(?:nchw|nhwc)to(?:nhwc|nchw)kernel", re.IGNORECASE)
 _LAYOUT = ("nchwto", "nhwcto", "tonchw", "tonhwc", "transpose")
 
 
