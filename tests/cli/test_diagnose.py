@@ -293,7 +293,7 @@ def test_as_many_helpers_as_a_file_is_worth(tmp_path, monkeypatch):
         yield None
 
     monkeypatch.setattr(diagnose, "_pool", pool)
-    monkeypatch.setattr(diagnose, "_cpus", lambda: 64)
+    monkeypatch.setattr(diagnose, "at_once", lambda: 64)
     monkeypatch.setattr(diagnose, "_LARGE", 100)
     for name, text, processes in (
         ("small.json", b"{" * 99, None),
@@ -308,3 +308,105 @@ def test_as_many_helpers_as_a_file_is_worth(tmp_path, monkeypatch):
             diagnose._diagnosed(str(tmp_path / name), None, processes)
 
     assert asked == [2, 7, 19, 4]
+
+
+def test_a_file_elsewhere_gets_one_helper_unless_more_are_asked_for(monkeypatch):
+    """How large it is, is not known."""
+    from roofline.cli import diagnose
+
+    monkeypatch.setattr(diagnose, "at_once", lambda: 64)
+    assert [diagnose._helpers("s3://bucket/t.json.gz", n) for n in (None, 1, 16)] == [1, 0, 15]
+
+
+@pytest.fixture(scope="module")
+def huge(tmp_path_factory):
+    """A file that helpers read for seconds: 200 MB of kernels."""
+    one = ",".join(json.dumps(kernel("k", n, 1, n)) for n in range(1000))
+    path = tmp_path_factory.mktemp("huge") / "t.json"
+    path.write_text('{"schemaVersion": 1, "traceEvents": [' + ",".join([one] * (200_000_000 // len(one))) + "]}")
+    return path
+
+
+def children(process):
+    words = ["pgrep", "-P", str(process.pid), "-f", "spawn_main"]
+    return [int(each) for each in subprocess.run(words, check=False, capture_output=True, text=True).stdout.split()]
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_a_helper_that_is_ended_loses_nothing(huge, several, tmp_path):
+    """As the system does where memory runs out: its part is done here, with the same answer."""
+    files = [huge, huge] if several else [huge]
+    process = subprocess.Popen(
+        command(*files, "--processes", 3, "--json"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    started = time.monotonic()
+    while not (helpers := children(process)) and time.monotonic() - started < 20:
+        time.sleep(0.02)
+    time.sleep(0.5)
+    os.kill(helpers[0], signal.SIGKILL)
+    out, err = process.communicate(timeout=120)
+
+    assert (process.returncode, err) == (0, "")
+    assert json.loads(out)["events"]["read"] > 1_000_000
+
+
+@pytest.mark.parametrize("after", [0.15, 0.3, 0.6, 1.2])
+def test_an_interrupt_of_all_processes_ends_them_without_a_word(huge, after):
+    """As a terminal sends it: to the helpers too, wherever in their start they are."""
+    process = subprocess.Popen(
+        command(huge, "--processes", 3, "--json"),
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+    )  # fmt: skip
+    time.sleep(after)
+    os.killpg(process.pid, signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+
+    assert "Traceback" not in err
+    assert process.returncode in (130, -signal.SIGINT)  # the latter before Python's own handler is there
+    assert children(process) == []
+
+
+class Failing(ThreadPoolExecutor):
+    """Workers that lack the package, or a scheduler that lost them."""
+
+    def submit(self, function, /, *args):  # pyright: ignore
+        def fail(*_):
+            raise ModuleNotFoundError("No module named 'roofline'")
+
+        return super().submit(fail)
+
+
+def test_workers_that_lack_the_package(tmp_path, monkeypatch):
+    from roofline.diagnosis import diagnose
+    from texts import small_pieces
+
+    paths = [write(tmp_path, small(), f"{n}.json") for n in range(2)]
+    alone = diagnose(paths[0])
+    small_pieces(monkeypatch, 512)
+    with Failing(1) as pool:
+        assert diagnose(paths[0], executor=pool, workers=1).window == alone.window
+        assert [each.found.window for each in diagnose(paths, executor=pool).ranks] == [alone.window] * 2
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--weights", "fp8"), "--weights: what was read is a trace"),
+        (("--sequences", "5", "--work", "linear m=1 n=1 k=1"), "--sequences, --work"),
+    ],
+)
+def test_options_that_say_nothing_of_a_trace_are_refused(roofline, tmp_path, options, said):
+    answer = roofline("diagnose", write(tmp_path, small()), *options)
+
+    assert (answer.code, answer.out) == (2, "")
+    assert said in answer.err
+
+
+def test_a_report_says_the_command_that_it_is_of(roofline, tmp_path):
+    bench = tmp_path / "bench.json"
+    known = {"model_id": "x", "output_throughput": 100.0, "completed": 4, "duration": 2.0, "mean_tpot_ms": 10.0}
+    bench.write_text(json.dumps(known | {"total_input_tokens": 4000, "total_output_tokens": 200}))
+    asked = ("--model", "qwen3-8b", "--device", "h100-sxm", "--weights", "fp8", "--tp", "2")
+    assert roofline("diagnose", bench, *asked, "--report", tmp_path / "r.html").code == 0
+
+    assert " ".join(asked) in (tmp_path / "r.html").read_text()

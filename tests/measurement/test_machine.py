@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from roofline import processors
 from roofline.measurement import machine as module
 from roofline.measurement.machine import Cache, Load, Watch, hertz, machine
 from roofline.units import KIB, MIB
@@ -37,7 +38,8 @@ def four(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         mine = "0-1" if cpu < 2 else "2-3"
         files |= cache(cpu, 0, 1, "Data", "48K", mine) | cache(cpu, 1, 1, "Instruction", "32K", mine)
         files |= cache(cpu, 2, 2, "Unified", "2048K", mine) | cache(cpu, 3, 3, "Unified", "30M", "0-3")
-    monkeypatch.setattr(module, "_allowed", lambda: frozenset({0, 1, 2}))
+    for each in (module, processors):
+        monkeypatch.setattr(each, "allowed", lambda: frozenset({0, 1, 2}))
     return written(tmp_path, files)
 
 
@@ -82,7 +84,8 @@ def test_macos_is_asked_by_sysctl(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         "hw.perflevel0.cpusperl2": "6",
     }
     monkeypatch.setattr(module, "_sysctl", lambda key: said.get(key, ""))
-    monkeypatch.setattr(module, "_allowed", lambda: frozenset(range(6)))
+    for each in (module, processors):
+        monkeypatch.setattr(each, "allowed", lambda: frozenset(range(6)))
     found = machine(tmp_path)
 
     assert found.name == "Apple M9"

@@ -7,7 +7,7 @@ import shlex
 import signal
 import sys
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from concurrent.futures import Executor
 from contextlib import ExitStack, contextmanager
 from importlib import import_module
@@ -19,6 +19,7 @@ from cyclopts import Parameter
 from roofline.cli.options import Bytes, Number, Ranks, Sequences, Tokens, Workers, print_json, written
 from roofline.dtypes import STORED
 from roofline.errors import BadValue, shown
+from roofline.processors import at_once
 from roofline.units import MIB
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from roofline.diagnosis.ranks import Run
     from roofline.diagnosis.result import Diagnosis
     from roofline.model import Model
+    from roofline.workload import Precision
 
 _TURN = 0.0005  # [s] for which a thread may run while another one waits
 _LARGE = 24 * MIB  # [byte] of a file, packed a tenth of it, that are worth the start of a process
@@ -110,14 +112,26 @@ def diagnose(
     from roofline.catalogue import load_device, load_model
     from roofline.workload import Precision
 
-    if capture is not None and len(file) > 1:
-        raise BadValue("--capture is of one trace, and several were named. Name the one that replays it.")
-    if gpu is not None and len(file) > 1:
-        raise BadValue("--gpu is of one trace, and several were named. Name the one that has this GPU.")
+    asked = {
+        "--model": (model, None),
+        "--device": (device, None),
+        "--weights": (weights, STORED),
+        "--kv": (kv, "bf16"),
+        "--compute": (compute, "bf16"),
+        "--tp": (tp, None),
+        "--sequences": (sequences, None),
+        "--input": (input, None),
+        "--output": (output, None),
+        "--work": (work, None),
+        "--capture": (capture, None),
+        "--gpu": (gpu, None),
+        "--limit": (limit, None),
+    }
+    given = {name: f"{value}" for name, (value, default) in asked.items() if value != default}
+    _agree(len(file), given, scheduler, processes)
+    precision = Precision(weights, kv, compute=compute)
     supply = None if device is None else load_device(device)
     known = None if model is None else load_model(model)
-    if scheduler is not None and len(file) < 2:
-        raise BadValue("--scheduler shares out the files of several ranks, and one file was named: leave it out.")
     run = _run(file, limit, processes, supply, scheduler) if len(file) > 1 else None
     found = (
         run.slowest
@@ -128,7 +142,7 @@ def diagnose(
             processes,
             model=known,
             device=supply,
-            precision=Precision(weights, kv, compute=compute),
+            precision=precision,
             tp=tp,
             sequences=sequences,
             input_tokens=input,
@@ -140,12 +154,11 @@ def diagnose(
     )
     from roofline.diagnosis.assessment import Assessment
 
-    options = {"--model": model, "--tp": tp, "--device": device, "--capture": capture, "--gpu": gpu}
-    given = {name: f"{value}" for name, value in options.items() if value is not None}
     words = ["diagnose", *file, *(word for each in given.items() for word in each)]
     if isinstance(found, Assessment):
         return _assessed(found, chart, report, words, json)
-    side = _beside(found, known, tp)
+    _refuse(given, model is not None)
+    side = None if known is None else _beside(found, known, tp, precision)
     _save(found, chart, report, words, side, run)
     if json:
         from roofline.show.diagnosis_record import diagnosis_record
@@ -185,14 +198,34 @@ def _assessed(found: Assessment, chart: str | None, report: str | None, words: l
     return 0
 
 
-def _beside(found: Diagnosis, model: Model | None, tp: int | None) -> Beside | None:
+def _agree(files: int, given: Mapping[str, str], scheduler: str | None, processes: int | None) -> None:
+    """Raise BadValue for an option that is not of so many files, or not beside another one."""
+    if files > 1 and "--capture" in given:
+        raise BadValue("--capture is of one trace, and several were named. Name the one that replays it.")
+    if files > 1 and "--gpu" in given:
+        raise BadValue("--gpu is of one trace, and several were named. Name the one that has this GPU.")
+    if files < 2 and scheduler is not None:
+        raise BadValue("--scheduler shares out the files of several ranks, and one file was named: leave it out.")
+    if processes is not None and scheduler is not None:
+        raise BadValue("--scheduler leads to workers of their own: leave --processes out.")
+
+
+def _refuse(given: Mapping[str, str], model: bool) -> None:
+    """Options that say nothing about a trace; raises BadValue where one was given."""
+    unused = ["--sequences", "--input", "--output", "--work"]
+    if not model:
+        unused += ["--weights", "--kv", "--compute", "--tp"]
+    if found := [name for name in unused if name in given]:
+        model_of = "" if model else ", or name the model that ran with --model"
+        raise BadValue(
+            f"{', '.join(found)}: what was read is a trace, of which that says nothing. Leave it out{model_of}."
+        )
+
+
+def _beside(found: Diagnosis, model: Model, tp: int | None, precision: Precision) -> Beside:
     from roofline.diagnosis.beside import beside
 
-    if model is None:
-        if tp is None:
-            return None
-        raise BadValue("--tp is of a benchmark, or of a model beside a trace: name that with --model, or leave it out.")
-    return beside(found, model, tp)
+    return beside(found, model, tp, precision)
 
 
 def _save(
@@ -224,7 +257,7 @@ def _run(
     from roofline.diagnosis.ranks import diagnose_ranks
     from roofline.trace.readers import MOST
 
-    helpers = min(processes or _cpus(), len(files)) if any(map(_worth, files)) else 0
+    helpers = min(processes or at_once(), len(files)) if any(_worth(each) != 0 for each in files) else 0
     with ExitStack() as stack:
         progress = stack.enter_context(_progress(plain=True))
         if scheduler is not None:
@@ -237,8 +270,7 @@ def _run(
 def _diagnosed(file: str, limit: int | None, processes: int | None, **ran: Any) -> Diagnosis | Assessment:
     with ExitStack() as stack:
         progress = stack.enter_context(_progress())
-        worth = _worth(file)
-        helpers = min(worth, (processes or min(_cpus(), _MOST)) - 1) if worth and not _is_database(file) else 0
+        helpers = _helpers(file, processes)
         executor = stack.enter_context(_pool(helpers)) if helpers else None
         from roofline import diagnosis  # after the helpers have started: they load meanwhile, too
         from roofline.diagnosis.ranks import Run
@@ -247,17 +279,21 @@ def _diagnosed(file: str, limit: int | None, processes: int | None, **ran: Any) 
     return found.slowest if isinstance(found, Run) else found  # of one file there is no run
 
 
-def _cpus() -> int:
-    """CPUs that this process may use."""
-    return len(os.sched_getaffinity(0))
+def _helpers(file: str, processes: int | None) -> int:
+    """How many other processes read one file too."""
+    worth = _worth(file)
+    if worth == 0 or _is_database(file):
+        return 0
+    most = (processes or min(at_once(), _MOST)) - 1
+    return min(most, (most if processes else 1) if worth is None else worth)
 
 
-def _worth(file: str) -> int:
-    """How many other processes a file is worth by its size; one that is not local may be as large as any."""
+def _worth(file: str) -> int | None:
+    """How many other processes a file is worth by its size; None of one that is not here, whose size is not known."""
     try:
         size = Path(file).expanduser().stat().st_size
     except (OSError, ValueError, RuntimeError):
-        return _MOST if "://" in file else 0
+        return None if "://" in file else 0
     return size // (_LARGE // 10 if file.endswith((".gz", ".zst", ".xz", ".bz2", ".zip", ".tgz")) else _LARGE)
 
 
@@ -324,12 +360,26 @@ def _pool(helpers: int) -> Generator[Executor]:
     patience = sys.getswitchinterval()
     sys.setswitchinterval(_TURN)  # the thread that takes what helpers send must not wait for this one
     try:
-        for _ in range(helpers):
-            pool.submit(ready)
+        with _uninterrupted():
+            for _ in range(helpers):
+                pool.submit(ready)
         yield pool
     finally:
         sys.setswitchinterval(patience)
         pool.shutdown(cancel_futures=True)
+
+
+@contextmanager
+def _uninterrupted() -> Generator[None]:
+    """Processes that start meanwhile leave interrupts to this one from their beginning, before they can say so."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _follow() -> None:

@@ -15,7 +15,7 @@ from roofline.ledger import Ledger, predict
 from roofline.model import Model
 from roofline.shard import Shard
 from roofline.units import NS_PER_S, percent
-from roofline.workload import Workload
+from roofline.workload import Precision, Workload
 
 _KINDS = ("linear", "attention", "moe", "recurrent")
 _PRODUCTS = (*_KINDS, "conv")  # what a model's FLOPs are counted of
@@ -93,7 +93,7 @@ def utilisation(found: Diagnosis) -> Utilisation | None:
     return Utilisation(sum(flops.values()), seconds / NS_PER_S, rate, device.peak[rate])
 
 
-def beside(found: Diagnosis, model: Model, tp: int | None = None) -> Beside:
+def beside(found: Diagnosis, model: Model, tp: int | None = None, precision: Precision | None = None) -> Beside:
     """The exact ledger of a model for the pass that was measured, of one of `tp` ranks of tensor parallelism.
 
     Sequences and lengths are those of its attention kernels, else of the server's own annotation. Raises BadValue
@@ -102,7 +102,7 @@ def beside(found: Diagnosis, model: Model, tp: int | None = None) -> Beside:
     device = found.supply
     if device is None:
         raise BadValue(f"A ledger needs a device: {found.supply_from}. Name it with --device.")
-    ledger = predict(model, device, _workload(found), shard=Shard(tp or 1))
+    ledger = predict(model, device, _workload(found), precision, shard=Shard(tp or 1))
     sides: list[Side] = []
     without: list[str] = []
     notes: list[str] = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import Executor
+from concurrent.futures import Executor, Future
 from dataclasses import dataclass
 
 from roofline.device import Device
@@ -14,7 +14,7 @@ from roofline.diagnosis.judge import diagnose_trace
 from roofline.diagnosis.opening import open_profile
 from roofline.diagnosis.result import Diagnosis
 from roofline.diagnosis.waiting import straggler, waits
-from roofline.errors import BadValue
+from roofline.errors import BadValue, RooflineError
 from roofline.files import printable
 from roofline.trace.classify import CATEGORIES
 from roofline.trace.events import Trace, listed
@@ -74,13 +74,38 @@ def diagnose_ranks(
     if len(paths) < 2:
         raise BadValue("Ranks are compared from two files on.")
     names = [os.fspath(path) for path in paths]
-    done: list[tuple[Diagnosis, list[int]]] = []
-    pending = [None if executor is None else executor.submit(_one, name, most, device) for name in names]
+    done: list[_Answer] = []
+    pending = [_given(executor, name, most, device) for name in names]
     for at, (name, future) in enumerate(zip(names, pending, strict=True), 1):
-        done.append(_one(name, most, device) if future is None else future.result())
+        done.append(_taken(future, name, most, device))
         if progress is not None:
             progress(at, len(names))
     return _run(names, done)
+
+
+_Answer = tuple[Diagnosis, list[int]]
+
+
+def _given(executor: Executor | None, name: str, most: int, device: Device | None) -> Future[_Answer] | None:
+    """A file in the hands of a worker; None where there is none, or none takes work any more."""
+    if executor is None:
+        return None
+    try:
+        return executor.submit(_one, name, most, device)
+    except RuntimeError:  # a worker was ended, and with it all of them
+        return None
+
+
+def _taken(future: Future[_Answer] | None, name: str, most: int, device: Device | None) -> _Answer:
+    """What a worker found; what is not in the hands of one, or whose worker is gone, is done here."""
+    if future is not None:
+        try:
+            return future.result()
+        except RooflineError:
+            raise
+        except Exception:  # it does not see the file, lacks this package, or was ended
+            pass
+    return _one(name, most, device)
 
 
 def _run(names: Sequence[str], done: Sequence[tuple[Diagnosis, list[int]]]) -> Run:

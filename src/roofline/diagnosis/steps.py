@@ -84,7 +84,7 @@ def _steps(trace: Trace, links: Links, rows: Ints, mine: Ints) -> Steps:
     taken: list[int] = []
     for start, end in zip(*map(listed, marks.spans(mine)), strict=True):
         own = rows[order[slice(*listed(np.searchsorted(times, (start, end))))]]
-        taken.append(timeline.total(timeline.union(gpu.start[own], gpu.end[own])))
+        taken.append(timeline.total(timeline.union(*gpu.spans(own))))
     busy, host = np.array(taken, np.int64), marks.duration[mine]
     lengths = np.maximum(host, busy)  # a host that only queues its work has done so long before that is done
     empty = (busy == 0) & (lengths < _REST * np.median(lengths[busy > 0] if busy.any() else 0))

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 
+from roofline.processors import allowed, at_once
 from roofline.units import KIB, KILO, MEGA, MIB, gib, percent, si
 
 _SYSTEM = Path("/")
@@ -57,7 +58,7 @@ def machine(root: Path = _SYSTEM) -> Machine:
     """What the system says of this host; `root` is where its files are."""
     import psutil
 
-    cpus = _allowed()
+    cpus = allowed()
     limit = _number(root / _GROUP / "memory.max")
     memory = psutil.virtual_memory()
     total, available = memory.total, memory.available
@@ -65,23 +66,7 @@ def machine(root: Path = _SYSTEM) -> Machine:
         total = min(total, limit)
         available = min(available, max(0, limit - (_number(root / _GROUP / "memory.current") or 0)))
     caches = tuple(_caches(root, cpus)) or tuple(_sysctl_caches(len(cpus)))
-    return Machine(_name(root), _quota(root, len(cpus)), caches, total, available)
-
-
-def _allowed() -> frozenset[int]:
-    """The processors that this process may run on."""
-    if hasattr(os, "sched_getaffinity"):
-        return frozenset(os.sched_getaffinity(0))
-    return frozenset(range(os.cpu_count() or 1))
-
-
-def _quota(root: Path, cpus: int) -> int:
-    """Threads that run at once: a container may have fewer processors' time than it sees processors."""
-    with suppress(OSError, ValueError):
-        time, period = (root / _GROUP / "cpu.max").read_text().split()
-        if time != "max":
-            return max(1, min(cpus, int(time) // int(period)))
-    return cpus
+    return Machine(_name(root), at_once(root), caches, total, available)
 
 
 def _number(path: Path) -> int | None:

@@ -28,13 +28,13 @@ class Place:
 
     path: str
     size: int  # [byte]
-    inode: int  # it may grow, but not become another file
+    inode: tuple[int, int]  # with its file system: it may grow, but not become another file
 
     @staticmethod
     def of(path: str, descriptor: int) -> Place:
         """The place of an open file."""
         stat = os.fstat(descriptor)
-        return Place(path, stat.st_size, stat.st_ino)
+        return Place(path, stat.st_size, (stat.st_dev, stat.st_ino))
 
     def same(self, descriptor: int) -> bool:
         """Whether an open file is still the one that was there."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from roofline.trace.readers.decode import Place
 from roofline.trace.readers.seams import Text
@@ -73,7 +73,7 @@ class Shelf:
                 os.ftruncate(self._descriptor, self._size + size)
                 free.append(self._size)
                 self._size += size
-            place = Place(self._path, 0, os.fstat(self._descriptor).st_ino)  # whatever its size is: it grows
+            place = replace(Place.of(self._path, self._descriptor), size=0)  # whatever its size is: it grows
         except OSError:
             self._able = False
             return None

@@ -9,12 +9,12 @@ from __future__ import annotations
 import pickle
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import BrokenExecutor, Executor, Future
+from concurrent.futures import Executor, Future
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, BinaryIO, Protocol, cast
 
-from roofline.errors import TraceError
+from roofline.errors import RooflineError, TraceError
 from roofline.trace.readers.columns import Batch, narrowed
 from roofline.trace.readers.decode import Place, decode, decode_range
 from roofline.trace.readers.seams import Text, next_seam
@@ -25,7 +25,7 @@ RANGE = 4 * MIB
 _ALONE = RANGE  # [byte] before others are given anything
 _BUNDLE = 2  # pieces that a worker is given at once: what they name alike it sends once
 _AHEAD = 2  # bundles in the hands of each worker
-_MOST_WAITING = 16  # pieces and bundles a worker that wait for an earlier one
+_MOST_WAITING = 32 * MIB  # of text that waits for an earlier one, beside what workers have in their hands
 _SEEN = 64 << 10  # [byte] in which the end of an event is sought first
 _MOST_EVENT = 64 * MIB
 
@@ -149,6 +149,11 @@ class _Bundle:
     room: Room | None = None  # for the answer
 
     @property
+    def size(self) -> int:
+        """How long the text of its pieces is [byte]."""
+        return sum(each.size for each in self.pieces)
+
+    @property
     def ready(self) -> bool:
         """Whether its columns are there."""
         return isinstance(self.answer, list) or self.answer.done()
@@ -163,7 +168,9 @@ class _Bundle:
                 assert self.room is not None  # where the answer was written
                 answer = self.room.read(answer)
             return pickle.loads(answer)
-        except (OSError, BrokenExecutor):  # a worker that does not see the file, or is gone: it is done here
+        except RooflineError:
+            raise
+        except Exception:  # a worker does not see the file, lacks this package, or is gone: it is done here
             return _here(self.pieces)
 
 
@@ -171,17 +178,20 @@ def spread(pieces: Iterable[Work], executor: Executor | None, workers: int) -> I
     """Each piece with its columns, in order; those that no worker is free for are decoded here."""
     waiting: deque[_Bundle] = deque()
     read = 0
+    most = _MOST_WAITING + 2 * workers * _AHEAD * _BUNDLE * RANGE
     shelf = Shelf()
     pieces = iter(pieces)
     try:
         for piece in pieces:
             if executor is not None and read > _ALONE and sum(not each.ready for each in waiting) < _AHEAD * workers:
                 bundle = _sent([piece, *islice(pieces, _BUNDLE - 1)], executor, shelf)
+                if bundle.ready:  # nobody takes work any more
+                    executor = None
             else:
                 bundle = _Bundle([piece], _here([piece]), [])
-            read += sum(each.size for each in bundle.pieces)
+            read += bundle.size
             waiting.append(bundle)
-            while waiting and (waiting[0].ready or len(waiting) > _MOST_WAITING * workers):
+            while waiting and (waiting[0].ready or sum(each.size for each in waiting) > most):
                 yield from _taken(waiting, shelf)
         while waiting:
             yield from _taken(waiting, shelf)
@@ -224,7 +234,10 @@ def _sent(pieces: list[Work], executor: Executor, shelf: Shelf) -> _Bundle:
         else:
             seen.append(each)
     room = shelf.lend(1)
-    return _Bundle(seen, executor.submit(away, [each.call() for each in seen], room), rooms, room)
+    try:
+        return _Bundle(seen, executor.submit(away, [each.call() for each in seen], room), rooms, room)
+    except RuntimeError:  # a worker was ended, and with it all of them
+        return _Bundle(seen, _here(seen), rooms, room)
 
 
 def _here(pieces: list[Work]) -> list[Batch]:
