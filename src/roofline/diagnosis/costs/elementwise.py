@@ -277,6 +277,8 @@ class Flow(NamedTuple):
     read: tuple[tuple[int, str], ...]
     written: tuple[int, str]
 
+    anew: bool = False  # it only lays out anew what it reads
+
 
 def flow(call: Call) -> Flow | None:
     """The tensors that go into an operator of one element at a time and the one that comes out; None of any other."""
@@ -294,7 +296,8 @@ def flow(call: Call) -> Flow | None:
             return None
         out = promoted(tensors).like(*shape)
         found, out = tensors, Tensor(out.dims, BOOL) if known.function in (tests, tests_of_one) else out
-    return Flow(tuple((each.n, each.dtype.name) for each in found), (out.n, out.dtype.name))
+    read, written = tuple((each.n, each.dtype.name) for each in found), (out.n, out.dtype.name)
+    return Flow(read, written, known.function is copy and read == (written,))
 
 
 _STREAMS = (of_one, of_two, of_three, activations, gradients, tests, tests_of_one, copy)

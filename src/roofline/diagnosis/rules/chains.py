@@ -140,9 +140,14 @@ class _Flows:
         if len(after):
             pairs, back = distinct(flow[after - 1], flow[after])
             before, now = (listed(each) for each in pairs)
-            fits = [self.flows[i].written in self.flows[j].read for i, j in zip(before, now, strict=True)]
+            fits = [self._fits(self.flows[i], self.flows[j]) for i, j in zip(before, now, strict=True)]
             follows[after] = np.array(fits, bool)[back]
         return follows
+
+    @staticmethod
+    def _fits(before: Flow, now: Flow) -> bool:
+        """Whether one reads what another wrote; two that lay out anew are of two tensors, as none needs that twice."""
+        return before.written in now.read and not (before.anew and now.anew)
 
 
 def in_steps(scene: Scene) -> Flags:
