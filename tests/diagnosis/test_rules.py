@@ -239,6 +239,9 @@ NOT_FUSABLE = {
     "a product between": [*add(100, 50, BIG), *mm(150, 40, 4096, 4096, 4096), *add(190, 50, BIG)],
     "a collective between": [*add(100, 50, BIG), *collective(150, 40, 6001, 1 << 20, 7), *add(190, 50, BIG)],
     "copies of several tensors of one size": [*cast(100, 50, BIG, B), *cast(150, 40, BIG, B)],
+    "the same of several tensors": [
+        each for n in (100, 150) for each in work("aten::exp", n, 50, [[BIG]], [B], "exp<c10::BFloat16>")
+    ],
     "two streams": [*add(100, 50, BIG), *add(150, 40, BIG, stream=8)],
     "a compiler's": [*add(100, 50, BIG, "triton_poi_fused_add_0"), *add(150, 40, BIG, "triton_poi_fused_add_1")],
     "an optimiser's, which has a rule of its own": [STEP, *add(100, 50, BIG), *add(150, 40, BIG)],

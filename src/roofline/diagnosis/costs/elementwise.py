@@ -277,6 +277,7 @@ class Flow(NamedTuple):
     read: tuple[tuple[int, str], ...]
     written: tuple[int, str]
 
+    of_one: bool = False  # of one operand, whatever tensors are beside it
     anew: bool = False  # it only lays out anew what it reads
 
 
@@ -297,7 +298,8 @@ def flow(call: Call) -> Flow | None:
         out = promoted(tensors).like(*shape)
         found, out = tensors, Tensor(out.dims, BOOL) if known.function in (tests, tests_of_one) else out
     read, written = tuple((each.n, each.dtype.name) for each in found), (out.n, out.dtype.name)
-    return Flow(read, written, known.function is copy and read == (written,))
+    return Flow(read, written, known.function in _OF_ONE, known.function is copy and read == (written,))
 
 
+_OF_ONE = (of_one, tests_of_one)
 _STREAMS = (of_one, of_two, of_three, activations, gradients, tests, tests_of_one, copy)

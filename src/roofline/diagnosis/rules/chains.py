@@ -146,8 +146,12 @@ class _Flows:
 
     @staticmethod
     def _fits(before: Flow, now: Flow) -> bool:
-        """Whether one reads what another wrote; two that lay out anew are of two tensors, as none needs that twice."""
-        return before.written in now.read and not (before.anew and now.anew)
+        """Whether one reads what another wrote.
+
+        Two alike of one operand, and two that lay out anew, are of two tensors: none needs that twice.
+        """
+        twice = (before is now and now.of_one) or (before.anew and now.anew)
+        return before.written in now.read and not twice
 
 
 def in_steps(scene: Scene) -> Flags:
