@@ -54,7 +54,9 @@ def test_small_trace(tmp_path):
     assert found.card is not None
     assert found.card.name == "NVIDIA H100 80GB HBM3"
     assert found.limit == "latency"  # [8, 16] x [16, 32] in 30 us
-    assert found.verdict.endswith("Most of the window is gemm: 60 %.")
+    assert found.verdict.endswith(
+        "Most of the window is gemm: 60 %. The device was idle 20 % of it; first cause: host-bound launch."
+    )
     assert (found.launches.linked, found.launches.unlinked, found.launches.cost) == (3, 0, 5 * US)
     assert found.launches.delay == 10 * US  # 10, 8 and 10 us from call to start
     assert found.launches.starved == pytest.approx(2 / 3)  # the third came while the second GEMM ran

@@ -138,6 +138,10 @@ CASES = {
         [*A, *Z, event("user_annotation", "compile_fx_inner (dynamo_timed)", 112, 870),
          event("cuda_runtime", "cuModuleLoadData", 113, 800)],
     ),
+    "outside-window": (
+        [*A, event("user_annotation", "ProfilerStep#1", 0, 200)], 190, 190,
+        [*A, event("user_annotation", "ProfilerStep#1", 100, 9)],
+    ),
     "pageable-copies": (
         [copy(PAGEABLE, 100, 50, 1000, 1), copy(PINNED, 150, 9, 9000, 2)], 50, 50,
         [copy(PINNED, 100, 50, 1000, 1)],

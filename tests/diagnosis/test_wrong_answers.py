@@ -214,3 +214,14 @@ def test_a_link_whose_reach_is_not_known_may_join_the_ranks(tmp_path):
 
     assert row["of_link"] == pytest.approx(2 * 7 / 8 * (2 << 20) / 100e-6 / 300e9)
     assert diagnosis.placed[0].bound_seconds == pytest.approx(2 * 7 / 8 * (2 << 20) / 300e9)
+
+
+def test_a_device_asked_for_is_not_the_one_of_the_file(roofline, tmp_path):
+    """The bounds are of another card than the title: that is said; where the file names none, so is what was asked."""
+    path = write(tmp_path, trace(kernel("gemm", 10, 9, 1)))
+    assert "the file names NVIDIA H100 80GB HBM3 (h100-sxm); bounds are those of b200" in " ".join(
+        roofline("diagnose", path, "--device", "b200").out.split()
+    )
+    assert "bounds are those" not in roofline("diagnose", path, "--device", "h100-sxm").out
+    bare = write(tmp_path, trace(kernel("gemm", 10, 9, 1), deviceProperties=[]), "bare.json")
+    assert "b200, as asked for" in roofline("diagnose", bare, "--device", "b200").out

@@ -22,6 +22,7 @@ from roofline.diagnosis.sampled import sampled, told
 from roofline.diagnosis.steps import passes, steps
 from roofline.diagnosis.verdict import verdict
 from roofline.errors import UnknownName
+from roofline.files import printable
 from roofline.recognition import Recognition, recognise
 from roofline.trace import timeline
 from roofline.trace.coding import tally
@@ -60,6 +61,7 @@ def diagnose_trace(
     shares = breakdown(gpu, rows, kinds)
     causes, gaps = idle(trace, links, rows, busy, window)
     known = None if card is None else _recognised(card)
+    warnings = [*trace.warnings, *_overruled(supply, known, card)]
     supply, supply_from = _supply(supply, known, device)
     lent = lend(trace, links, rows, kinds, capture)
     costs = costing(lent, rows, kinds, supply)
@@ -92,7 +94,7 @@ def diagnose_trace(
         bytes=trace.bytes,
         others={each: count for each, count in devices.items() if each != device},
         verdict=sentence,
-        warnings=(*trace.warnings, *_unused(lent, capture), *((_COPIES_ALONE,) if unseen else ())),
+        warnings=(*warnings, *_unused(lent, capture), *((_COPIES_ALONE,) if unseen else ())),
         supply=supply,
         supply_from=supply_from,
         placed=placed,
@@ -134,6 +136,13 @@ def _unused(lent: Lent, capture: Trace | None) -> tuple[str, ...]:
 def _recognised(card: Card) -> Recognition:
     bandwidth = None if card.bandwidth is None else float(card.bandwidth)
     return recognise(card.name, sms=card.multiprocessors, memory=card.memory, bandwidth=bandwidth)
+
+
+def _overruled(given: Device | None, known: Recognition | None, card: Card | None) -> tuple[str, ...]:
+    """That a device which was asked for is not the one that the file names."""
+    if given is None or known is None or known.id in (None, given.id) or card is None:
+        return ()
+    return (f"the file names {printable(card.name)} ({known.id}); bounds are those of {given.id}, as asked for",)
 
 
 def _supply(given: Device | None, known: Recognition | None, device: int | None) -> tuple[Device | None, str]:

@@ -147,6 +147,7 @@ class Step:
     busy: int  # [ns] in which its activities ran
     warm_up: bool
     empty: bool  # it is short, and nothing ran on the device
+    outside: int  # [ns] of the host's that lie before the first activity of the window or after the last
 
     @property
     def steady(self) -> bool:

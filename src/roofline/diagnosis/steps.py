@@ -93,7 +93,7 @@ def _steps(trace: Trace, links: Links, rows: Ints, mine: Ints) -> Steps:
     steady = np.sort(lengths[working[warm:]])
     warm_up = np.zeros(len(mine), bool)
     warm_up[working[:warm]] = True
-    columns = map(listed, (lengths, host, busy, warm_up, empty))
+    columns = map(listed, (lengths, host, busy, warm_up, empty, _outside(trace, rows, mine)))
     names = (trace.names[name] for name in listed(marks.name[mine]))
     return Steps(
         steps=tuple(Step(name, *rest) for name, *rest in zip(names, *columns, strict=True)),
@@ -102,6 +102,17 @@ def _steps(trace: Trace, links: Links, rows: Ints, mine: Ints) -> Steps:
         most=int(steady[-1]),
         rule=_rule(warm, int(empty.sum()), len(mine)),
     )
+
+
+def _outside(trace: Trace, rows: Ints, mine: Ints) -> Ints:
+    """How much of each mark lies before the first of these activities or after the last."""
+    import numpy as np
+
+    start, end = trace.marks.spans(mine)
+    if not len(rows):
+        return end - start
+    first, last = trace.gpu.start[rows].min(), trace.gpu.spans(rows)[1].max()
+    return np.maximum(np.minimum(end, first) - start, 0) + np.maximum(end - np.maximum(start, last), 0)
 
 
 def _rule(warm: int, empty: int, count: int) -> str:

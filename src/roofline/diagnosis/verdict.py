@@ -14,6 +14,7 @@ FAR = 0.1  # share of its bound below which neither memory nor arithmetic sets a
 
 _HOSTS = (HOST, SYNC, START_UP, LATENCY, DATA)  # causes of idle time that are the host's
 _MOST = 0.5  # of the idle time
+_LONG = 0.2  # of the window: idle time that a verdict on something else has to name
 
 NAMES = {
     "memory": "Memory-bound",
@@ -54,11 +55,21 @@ def verdict(
     part = largest.attributed / window
     most_of = "Most of the window is" if part > _MOST else "The largest part of the work is"
     where = f"{most_of} {largest.category}: {percent(part)}{'' if part > _MOST else ' of the window'}."
-    if most in _UNTOLD:
-        return "", f"{where} {_UNTOLD[most]}"
     if most == "queued":
         return "", f"{_between(times[most] / window, causes)}{_meanwhile(shares)}"
-    return most, f"{NAMES[most]}: {_reached(most, kernels, times[most], window)} {where}"
+    beside = _beside(causes, window)
+    if most in _UNTOLD:
+        return "", f"{where} {_UNTOLD[most]}{beside}"
+    return most, f"{NAMES[most]}: {_reached(most, kernels, times[most], window)} {where}{beside}"
+
+
+def _beside(causes: Sequence[Cause], window: int) -> str:
+    """That the device was idle, where it was for long, though something else limits more of the window."""
+    idle = sum(each.time for each in causes)
+    if idle < _LONG * window:
+        return ""
+    first = max(causes, key=lambda each: each.time)
+    return f" The device was idle {percent(idle / window)} of it; first cause: {first.cause}."
 
 
 def _without(

@@ -75,8 +75,11 @@ def _subtitle(found: Diagnosis) -> str:
         facts += [f"{significant(card.bandwidth / GIGA, 4)} GB/s"] if card.bandwidth else []
         ridge = ridges(found).get("bf16")
         facts += [f"ridge {significant(ridge)} FLOP/byte in bf16"] if ridge else []
-    if found.recognition is not None:
-        facts.append(found.recognition.id or f"device {found.recognition.status}")
+    known = None if found.recognition is None else found.recognition.id
+    if found.supply is not None and known is None:
+        facts.append(found.supply_from)
+    elif found.recognition is not None:
+        facts.append(known or f"device {found.recognition.status}")
     if found.others:
         facts.append(f"{label(found.device or 0)}, one of {len(found.others) + 1} in the file")
     return ", ".join(facts)

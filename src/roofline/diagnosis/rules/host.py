@@ -222,3 +222,29 @@ def exposed_copies(scene: Scene) -> Iterator[Finding]:
         "keep on the device what comes again (weights, offloaded states, caches), fetch ahead on a stream of its own "
         "beside computation, copy fewer bytes.",
     )
+
+
+@rule("outside-window")
+def outside_window(scene: Scene) -> Iterator[Finding]:
+    """Steps that the host began long before the device, or ended long after it: in no share of the window."""
+    if scene.found.steps is None:
+        return
+    mine = [each for each in scene.found.steps.steps if each.steady and each.outside and each.host > each.busy]
+    stake = sum(each.outside for each in mine) / NS_PER_S
+    if not mine:
+        return
+    of = sum(each.host for each in mine)
+    busy = sum(each.busy for each in mine)
+    yield Finding(
+        "outside-window",
+        "A step goes on while the device has not begun, or has ended",
+        stake,
+        (
+            f"{counted(len(mine), 'step')} of {si(of / NS_PER_S, 's', 3)}, of which {si(stake, 's', 3)} before the "
+            "first activity of the device or after the last",
+            f"the device was busy {percent(busy / of)} of the step: shares and MFU here are of the window, from its "
+            "first activity to its last",
+        ),
+        "look at what the host does before its first launch and after its last: data, compilation, Python (py-spy, "
+        "with_stack=True). Several steps in a record show whether each one has it.",
+    )
