@@ -73,11 +73,12 @@ def diagnose(
     device
         What it ran on, where the file does not say: a device id (roofline devices) or a device's TOML file.
     weights
-        Of a benchmark: format of the weights; stored: as the checkpoint has them, else bf16.
+        Of a benchmark, and of the model beside a trace: format of the weights; stored: as the checkpoint has them,
+        else bf16.
     kv
-        Of a benchmark: format of the KV cache.
+        Of a benchmark, and of the model beside a trace: format of the KV cache.
     compute
-        Of a benchmark: rate of GEMMs and attention.
+        Of a benchmark, and of the model beside a trace: rate of GEMMs and attention.
     tp
         Of a benchmark, and of the model beside a trace: ranks of tensor parallelism.
     sequences
