@@ -177,6 +177,19 @@ def test_correlation_ids_repeat_in_each_process(tmp_path):
     assert [starts[int(each)] for each in found.gpu.correlation] == [90, 50]
 
 
+def test_kernels_that_do_not_say_their_process(tmp_path):
+    """An export without globalPid: calls are joined by the correlation alone, and no launch is missing."""
+    columns = KERNEL_COLUMNS.replace("globalPid, ", "")
+    path = export(
+        tmp_path / "a",
+        CUPTI_ACTIVITY_KIND_KERNEL=(columns, [(100, 200, 0, 7, 1, 1, 1), (300, 400, 0, 7, 2, 1, 1)]),
+        **calls((90, 95, T1, 1, 2), (250, 260, T1, 2, 2)),
+    )
+    found = read(path)
+
+    assert found.gpu.correlation.tolist() == found.calls.number.tolist() == [1, 2]
+
+
 def test_a_processs_own_number_of_a_card(tmp_path):
     """Two processes that both see their card as number 0 ran on two cards."""
     path = export(

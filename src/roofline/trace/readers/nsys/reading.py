@@ -206,10 +206,15 @@ class Reading:
         self.drop(len(start) - int(good.sum()), "events that end before they start or have no time")
         return good
 
+    @property
+    def by_process(self) -> bool:
+        """Whether calls and kernels both say their process; else the numbers that join them stand for themselves."""
+        return self.tables.has(KERNELS, "globalPid") and self.tables.has(CALLS, "globalTid")
+
     def key(self, globals_: Ints, correlations: Ints) -> Ints:
         """Correlation ids that are unique over processes, in which they repeat; NONE stays."""
         import numpy as np
 
         good = (correlations >= 0) & (correlations < 1 << BITS)
-        found = (self.processes.of(globals_ & _PID) << BITS) + correlations
+        found = (self.processes.of(globals_ & _PID) << BITS) + correlations if self.by_process else correlations
         return found if good.all() else np.where(good, found, NONE)
