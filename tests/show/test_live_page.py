@@ -74,9 +74,11 @@ def file(tmp_path_factory, models) -> Path:
 class Opened:
     """A page in the browser, and all that it said and asked for."""
 
-    def __init__(self, browser: Any, file: Path, address: str = "", **options: Any) -> None:
+    def __init__(self, browser: Any, file: Path, address: str = "", before: str = "", **options: Any) -> None:
         self.context = browser.new_context(viewport=WIDE, **options)
         self.page = self.context.new_page()
+        if before:
+            self.page.add_init_script(before)
         self.said: list[str] = []
         self.asked: list[str] = []
         self.page.on("console", lambda message: self.said.append(f"{message.type}: {message.text}"))
@@ -371,3 +373,46 @@ def test_a_chart_that_moved_is_the_chart_of_its_setting(browser, file):
         assert picture(moved) == picture(fresh)
         fresh.context.close()
     moved.context.close()
+
+
+# Keeps the drawing library's own object of the chart, to see what it works out anew.
+KEEP = """(() => {
+  let embed;
+  Object.defineProperty(window, "vegaEmbed", {
+    get: () => async (...given) => { const made = await embed(...given); window.chartView = made.view; return made; },
+    set: (value) => { embed = value; },
+  });
+})()"""
+# While the batch grows by a stop at a time: the fonts that texts are measured in, what is written in the controls, and
+# the scales that are worked out anew.
+MOVES = """async (stops) => {
+  const fonts = new Set(), written = new Set(), scaled = new Set();
+  const prototype = CanvasRenderingContext2D.prototype, { measureText } = prototype;
+  prototype.measureText = function (text) { fonts.add(this.font); return measureText.call(this, text); };
+  const watched = { subtree: true, attributes: true, childList: true, characterData: true };
+  new MutationObserver((all) => all.forEach(({ target }) => written.add(target.id || target.parentNode.id)))
+    .observe(document.getElementById("controls"), watched);
+  const scales = Object.entries(chartView._runtime.scales), range = document.getElementById("sequences-range");
+  for (const stop of stops) {
+    const seen = document.body.dataset.drawn, before = scales.map(([, each]) => each.stamp);
+    range.value = stop;
+    range.dispatchEvent(new Event("input", { bubbles: true }));
+    while (document.body.dataset.drawn === seen) await new Promise(requestAnimationFrame);
+    scales.forEach(([name, each], i) => { if (each.stamp !== before[i]) scaled.add(name); });
+  }
+  prototype.measureText = measureText;
+  return { fonts: fonts.size, written: [...written].sort(), scaled: [...scaled] };
+}"""
+
+
+def test_a_move_does_again_only_what_it_changes(browser, file):
+    """Texts are measured in a handful of fonts, the axes stand still, and no control but the moved one is written."""
+    opened = Opened(browser, file, "sequences=64", before=KEEP)
+    opened.page.wait_for_timeout(400)
+    stop = opened.page.evaluate("Number(document.getElementById('sequences-range').value)")
+    seen = opened.page.evaluate(MOVES, list(range(stop + 1, stop + 9)))
+
+    assert seen["fonts"] <= 20
+    assert seen["scaled"] == []
+    assert seen["written"] == ["sequences-range", "tokens-in-pass"]
+    opened.context.close()

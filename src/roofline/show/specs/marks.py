@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from roofline.show.specs.base import (
     FONT,
     Json,
+    encoding,
     mark,
     percentage,
     prefixed,
@@ -152,8 +153,8 @@ def dot_marks() -> list[Json]:
             "type": "symbol",
             "name": "dots",
             "from": {"data": "placed"},
-            "encode": {
-                "update": {
+            "encode": encoding(
+                {
                     "x": x,
                     "y": y,
                     "size": {"field": "area"},
@@ -168,15 +169,15 @@ def dot_marks() -> list[Json]:
                     "description": {"field": "spoken"},
                 },
                 # Said when it is asked for: worked out for each dot at each move of a slider it would take longest.
-                "hover": {"tooltip": signal(tooltip())},
-            },
+                hover={"tooltip": signal(tooltip())},
+            ),
         },
         {
             "type": "symbol",
             "name": "star",
             "from": {"data": "total"},
-            "encode": {
-                "update": {
+            "encode": encoding(
+                {
                     "x": x,
                     "y": y,
                     "size": {"value": 260},
@@ -187,8 +188,8 @@ def dot_marks() -> list[Json]:
                     "ariaRoleDescription": {"value": "whole pass"},
                     "description": {"field": "spoken"},
                 },
-                "hover": {"tooltip": signal(tooltip())},
-            },
+                hover={"tooltip": signal(tooltip())},
+            ),
         },
     ]
 

@@ -31,7 +31,7 @@ from roofline.show.specs.marks import dot_marks, label_marks, roof_marks
 
 
 def _signals() -> list[Json]:
-    least, most = "x_extent[0]", "x_extent[1]"
+    least, most, slowest, fastest = "x_extent[0]", "x_extent[1]", "y_extent[0]", "y_extent[1]"
     return [
         *palette_signals(),
         {"name": "footnote", "value": []},
@@ -58,24 +58,34 @@ def _signals() -> list[Json]:
         },
         # Names stand to the right of dots: how many times their intensity the axis goes on.
         {"name": "room", "update": "narrow ? 4 : measured ? 20 : 8"},
+        # Ends of the axes, each a number of its own in steps of a decade: one that stays is seen to stay, and what
+        # hangs on it is not drawn anew at every move of a slider.
         {
-            "name": "x_domain",
-            "update": f"[{_half_decade('floor', f'min(isValid({least}) ? {least} / 1.6 : 1, ridge_extent[0] / 40)')}, "
-            f"{_half_decade('ceil', f'max(isValid({most}) ? {most} * room : 1, ridge_extent[1] * 6)')}]",
+            "name": "x_low",
+            "update": _step("floor", f"min(isValid({least}) ? {least} / 1.6 : 1, ridge_extent[0] / 40)", 2),
         },
         {
-            "name": "y_domain",
-            "update": "[min(isValid(y_extent[0]) ? y_extent[0] / 3 : peak_extent[1], x_domain[0] * bandwidth_extent[0]"
-            " * 0.8), max(isValid(y_extent[1]) ? y_extent[1] * 1.8 : 0, peak_extent[1] * 2.6)]",
+            "name": "x_high",
+            "update": _step("ceil", f"max(isValid({most}) ? {most} * room : 1, ridge_extent[1] * 6)", 2),
         },
-        {"name": "decades_x", "update": "log(x_domain[1] / x_domain[0]) / LN10"},
-        {"name": "decades_y", "update": "log(y_domain[1] / y_domain[0]) / LN10"},
+        {
+            "name": "y_low",
+            "update": _step(
+                "floor",
+                f"min(isValid({slowest}) ? {slowest} / 3 : peak_extent[1], x_low * bandwidth_extent[0] * 0.8)",
+                4,
+            ),
+        },
+        {"name": "y_high", "update": f"max(isValid({fastest}) ? {fastest} * 1.8 : 0, peak_extent[1] * 2.6)"},
+        {"name": "decades_x", "update": "log(x_high / x_low) / LN10"},
+        {"name": "decades_y", "update": "log(y_high / y_low) / LN10"},
         {"name": "angle", "update": "-atan2(height / decades_y, width / decades_x) * 180 / PI"},
     ]
 
 
-def _half_decade(rounded: str, expr: str) -> str:
-    return f"pow(10, {rounded}(2 * log({expr}) / LN10) / 2)"
+def _step(rounded: str, expr: str, parts: int) -> str:
+    """The expression rounded to a step of a decade in so many parts."""
+    return f"pow(10, {rounded}({parts} * log({expr}) / LN10) / {parts})"
 
 
 def _extent(*fields: str) -> list[Json]:
@@ -157,7 +167,7 @@ def _data() -> list[Json]:
             "transform": [
                 formula("part", "[0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8]"),
                 {"type": "flatten", "fields": ["part"]},
-                formula("at", "x_domain[0] * pow(ridge_extent[1] / x_domain[0], datum.part)"),
+                formula("at", "x_low * pow(ridge_extent[1] / x_low, datum.part)"),
                 formula(
                     "away", "abs(log(datum.at / datum.x)) / LN10 * width / decades_x - sqrt(datum.area || 260) / 2"
                 ),
@@ -174,7 +184,7 @@ def _data() -> list[Json]:
                 formula("slope", "narrow ? (datum.main ? datum.slope_short : '') : datum.slope"),
                 keep("datum.slope || datum.slope_short"),
                 formula("part", "length(data('spots')) ? data('spots')[0].part : 0.4"),
-                formula("from", "max(x_domain[0], y_domain[0] / datum.bandwidth)"),
+                formula("from", "max(x_low, y_low / datum.bandwidth)"),
                 formula("middle", "datum.from * pow(datum.ridge / datum.from, datum.part)"),
                 formula("size", f"{CHAR} * length(datum.slope)"),
                 formula("room", "width / decades_x * log(datum.ridge / datum.from) / LN10"),
@@ -248,7 +258,8 @@ def _texts() -> list[Json]:
             "name": "shadows",
             "source": "clusters",
             "transform": [
-                formula("height", "0.5 * sqrt(datum.area)"),
+                # A whole number: each size is a font of its own, which is made and measured once.
+                formula("height", "ceil(0.5 * sqrt(datum.area))"),
                 formula("px", "datum.px - datum.height / 2 - 2"),
                 formula("py", "datum.py - datum.height / 2 - 2"),
                 formula("text", "'M'"),
@@ -333,8 +344,20 @@ def roofline_spec() -> Json:
         "signals": _signals(),
         "data": _data(),
         "scales": [
-            {"name": "x", "type": "log", "domain": signal("x_domain"), "range": "width", "nice": False},
-            {"name": "y", "type": "log", "domain": signal("y_domain"), "range": "height", "nice": False},
+            {
+                "name": "x",
+                "type": "log",
+                "domain": [signal("x_low"), signal("x_high")],
+                "range": "width",
+                "nice": False,
+            },
+            {
+                "name": "y",
+                "type": "log",
+                "domain": [signal("y_low"), signal("y_high")],
+                "range": "height",
+                "nice": False,
+            },
             *kind_scales(),
         ],
         "axes": [

@@ -12,6 +12,10 @@
     for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
     return node;
   };
+  // What a move of a slider leaves as it was is not written again: a page that is written is laid out anew.
+  const set = (node, text) => { if (node.written !== text) node.textContent = node.written = text; };
+  const put = (node, name, value) => { if (node[name] !== value) node[name] = value; };
+  const say = (node, name, value) => { if (node.getAttribute(name) !== value) node.setAttribute(name, value); };
 
   // --- The setting -----------------------------------------------------------------------------------------------
 
@@ -118,34 +122,35 @@
   };
   const stopsOf = (key) => (key === "tp" ? ranksFor(state) : STOPS[key]);
   const nearest = (stops, value) => stops.reduce((best, each, i) => (Math.abs(each - value) < Math.abs(stops[best] - value) ? i : best), 0);
+  const rowOf = Object.fromEntries([...document.querySelectorAll("[data-for]")].map((row) => [row.dataset.for, row]));
   const writeControls = () => {
     renewed("weights", weightsOf(state));
     renewed("compute", data.devices[state.device].rates);
-    for (const key of ["model", "device", "against", "weights", "kv", "activations", "compute"]) $(key).value = state[key];
-    $(`phase-${state.phase}`).checked = true;
-    $(`times-${state.times}`).checked = true;
-    $("fused").checked = state.fused;
-    $("arithmetic").checked = state.arithmetic;
+    for (const key of ["model", "device", "against", "weights", "kv", "activations", "compute"]) put($(key), "value", state[key]);
+    put($(`phase-${state.phase}`), "checked", true);
+    put($(`times-${state.times}`), "checked", true);
+    put($("fused"), "checked", state.fused);
+    put($("arithmetic"), "checked", state.arithmetic);
     for (const key of Object.keys(STOPS)) {
       const stops = stopsOf(key), range = $(`${key}-range`), field = $(key);
-      range.max = stops.length - 1;
-      range.value = nearest(stops, state[key]);
-      range.setAttribute("aria-valuetext", count(state[key]));
-      range.disabled = stops.length === 1;
-      if (document.activeElement !== field || Number(field.value) !== state[key]) field.value = state[key];
+      put(range, "max", `${stops.length - 1}`);
+      put(range, "value", `${nearest(stops, state[key])}`);
+      say(range, "aria-valuetext", count(state[key]));
+      put(range, "disabled", stops.length === 1);
+      if (document.activeElement !== field || Number(field.value) !== state[key]) put(field, "value", `${state[key]}`);
     }
     const listed = data.devices[state.device];
     const known = { bandwidth: listed.bandwidth, peak: listed.peak[state.compute], capacity: listed.capacity, link: listed.link?.[1] };
     for (const [key, unit] of Object.entries(HELD)) {
       const field = $(key), value = state[key] ?? known[key];
-      if (document.activeElement !== field) field.value = value == null ? "" : Number((value / unit).toPrecision(6));
-      field.disabled = known[key] == null && key === "link";
+      if (document.activeElement !== field) put(field, "value", value == null ? "" : `${Number((value / unit).toPrecision(6))}`);
+      put(field, "disabled", known[key] == null && key === "link");
     }
-    if (Object.keys(HELD).some((key) => state[key] != null)) $("hypothetical").open = true;
-    document.querySelector('[data-for="new"]').hidden = state.phase === "decode";
-    for (const key of ["eb", "ec"]) document.querySelector(`[data-for="${key}"]`).hidden = state.times === "bound";
-    document.querySelector('[data-for="context"] label').textContent = state.phase === "decode" ? "Context" : "Cached before";
-    $("tokens-in-pass").textContent = `${many(engine.tokensOf(state), "token")} in the pass`;
+    if (Object.keys(HELD).some((key) => state[key] != null)) put($("hypothetical"), "open", true);
+    put(rowOf.new, "hidden", state.phase === "decode");
+    for (const key of ["eb", "ec"]) put(rowOf[key], "hidden", state.times === "bound");
+    set(rowOf.context.querySelector("label"), state.phase === "decode" ? "Context" : "Cached before");
+    set($("tokens-in-pass"), `${many(engine.tokensOf(state), "token")} in the pass`);
   };
 
   const change = (changes, { keepStep = false } = {}) => {
@@ -181,7 +186,6 @@
   let answer, beside, held;
   const against = () => (state.against && data.devices[state.against].peak[state.compute]
     ? engine.evaluate({ ...state, device: state.against, against: "", ...figures }) : null);
-  const set = (node, text) => { if (node.textContent !== text) node.textContent = text; };
 
   const readoutsOf = ({ total, device, setting, ridge }) => [
     ["tokens_per_second", "tokens/s", total.tokens_per_second, significant(total.tokens_per_second, 4),
@@ -211,7 +215,7 @@
       meant.classList.toggle("bad", key === "total_bytes" && held.fits === false);
       const shown = other[i] ? `${other[i][3]} on ${beside.setting.device}` : "";
       set(against, shown);
-      against.hidden = !shown;
+      put(against, "hidden", !shown);
     });
   };
 
@@ -262,7 +266,7 @@
       cells.forEach(([text, kind], j) => {
         const cell = row.cells[j] ?? row.insertCell();
         set(cell, text);
-        if (cell.className !== kind) cell.className = kind;
+        put(cell, "className", kind);
       });
     });
   };
@@ -294,8 +298,8 @@
     fill($("kernels").tBodies[0], rows.map(([cells]) => cells));
     [...$("kernels").tBodies[0].rows].forEach((row, i) => {
       const kind = rows[i][1];
-      if (row.className !== kind) row.className = kind;
-      row.cells[0].colSpan = kind === "sums" ? heads.length : 1;
+      put(row, "className", kind);
+      put(row.cells[0], "colSpan", kind === "sums" ? heads.length : 1);
     });
   };
 
@@ -308,7 +312,7 @@
       piece.style.width = `${(100 * bytes) / whole}%`;
     });
     const [fits, largest] = engine.fitTexts(answer, held);
-    bar.setAttribute("aria-label", `${parts.map(([, bytes, name]) => `${name} ${gib(bytes)}`).join(", ")}. ${fits}`);
+    say(bar, "aria-label", `${parts.map(([, bytes, name]) => `${name} ${gib(bytes)}`).join(", ")}. ${fits}`);
     const place = $("fits");
     if (!place.children.length) {
       for (const [kind] of parts) { const span = make("span"); span.append(make("i", undefined, { class: `key ${kind}` }), document.createTextNode("")); place.append(span); }
@@ -316,7 +320,7 @@
     }
     parts.forEach(([, bytes, name], i) => { place.children[i].lastChild.data = `${name} ${gib(bytes)}`; });
     set(place.children[3], fits);
-    place.children[3].className = held.fits === false ? "bad" : "";
+    put(place.children[3], "className", held.fits === false ? "bad" : "");
     set($("largest"), largest ?? "");
   };
 
@@ -376,8 +380,8 @@
     return step.text.replace(/\{([a-z_.0-9]+)\}/g, (_, key) => words[key]);
   };
   const writeGuide = () => {
-    $("guide").hidden = !state.step;
-    $("walk").hidden = !guide.steps.length;
+    put($("guide"), "hidden", !state.step);
+    put($("walk"), "hidden", !guide.steps.length);
     if (!state.step) return;
     const step = guide.steps[state.step - 1];
     set($("guide-place"), `Step ${state.step} of ${guide.steps.length}`);
@@ -441,7 +445,7 @@
   // --- Drawing ---------------------------------------------------------------------------------------------------
 
   // `known` is the address that the page has read or written: another one is a change still to be heard of.
-  let chart = null, waiting = false, later = 0, known = location.hash;
+  let chart = null, waiting = false, moved = false, later = 0, known = location.hash;
   const render = () => {
     waiting = false;
     answer = engine.evaluate(state);
@@ -457,7 +461,7 @@
     writeMemory();
     const said = warnings();
     set($("warnings"), said.length ? `${said.join(". ")}.` : "");
-    $("warnings").hidden = !said.length;
+    put($("warnings"), "hidden", !said.length);
     const lines = assumptions(), list = $("assumptions");
     if (list.dataset.text !== lines.join()) { list.dataset.text = lines.join(); list.replaceChildren(...lines.map((each) => make("li", each))); }
     writeGuide();
@@ -474,7 +478,16 @@
     if (chart) chart.draw(answers());
     lookForTurns();
   };
-  function schedule() { if (!waiting) { waiting = true; requestAnimationFrame(render); } }
+  function schedule() { moved = true; if (!waiting) { waiting = true; requestAnimationFrame(render); } }
+  // What draws a move has run before the first one, while nothing else happened, since browsers make fast what has run:
+  // another setting is drawn and then the page's own in its place, so that nothing is seen of it.
+  const idle = window.requestIdleCallback ?? ((then) => setTimeout(then, 50));
+  const rehearse = (left) => idle(() => {
+    if (moved || !left) return;
+    chart.draw([engine.evaluate({ ...state, sequences: state.sequences + left })], true);
+    chart.draw(answers());
+    rehearse(left - 1);
+  });
   addEventListener("hashchange", () => {
     known = location.hash;
     if (known !== toHash()) { state = fromHash(); schedule(); }
@@ -486,4 +499,5 @@
   chart = await rooflineFigures(data, read("spec"), engine).chart($("roofline"), answers());
   render();
   document.body.dataset.ready = "yes";
+  rehearse(15);
 })();

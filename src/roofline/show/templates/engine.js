@@ -57,7 +57,11 @@ const rooflineEngine = (data, arithmetic) => {
     return arithmetic.passes[fn](constants, put(setting, device, shares));
   };
 
-  const named = (names, values, from) => Object.fromEntries(names.map((name, i) => [name, values[from + i]]));
+  const named = (names, values, from) => {
+    const found = {};
+    for (let i = 0; i < names.length; i += 1) found[names[i]] = values[from + i];
+    return found;
+  };
 
   // The whole answer: totals, memory, and every kernel with its dims.
   const evaluate = (setting, device = deviceOf(setting), shares = sharesOf(setting)) => {
