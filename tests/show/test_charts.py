@@ -40,6 +40,21 @@ def test_time_is_stacked_by_share(ledger):
     assert scene.overlapping("segment_labels") == []
 
 
+@pytest.mark.parametrize("width", [770, 390])
+def test_a_legend_has_room_for_wider_fonts(width):
+    """Names of kinds end before the next one's sign and inside the picture, in a font a fifth wider too."""
+    model = rl.Model.load("deepseek-v3")
+    ledger = rl.predict(model, "h100-sxm", rl.Workload.decode(64, 8192), shard=rl.Shard(8))
+    scene = Scene(charts.time({"": ledger}).sized(width))
+    boxes = scene.boxes("legend_labels")
+
+    assert "communication" in [box.text for box in boxes]
+    for box in boxes:
+        end = box.left + 1.2 * (box.right - box.left)
+        beside = [other.left - 19 for other in boxes if other.top == box.top and other.left > box.left]
+        assert end < min([scene.width + 22, *beside])
+
+
 def test_time_of_several_rows(ledger):
     """Rows are bars below each other, on one scale."""
     prefill = rl.predict("qwen3-8b", "h100-sxm", rl.Workload.prefill(1, 4096))

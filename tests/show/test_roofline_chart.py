@@ -136,6 +136,51 @@ def test_the_text_of_a_slope_keeps_clear_of_dots_and_labels(decode):
         assert all(math.dist((dot["x"], dot["y"]), point) > math.sqrt(dot["size"]) / 2 for point in points)
 
 
+@pytest.mark.parametrize("width", [770, 562, 390])
+@pytest.mark.parametrize("other", ["mi300x", "h100-nvl", "b200", "gb200"])
+def test_the_figures_of_close_roofs_stand_on_no_roof(qwen, h100, width, other):
+    """Roofs of two devices may lie a few pixels apart: no figure of theirs is crossed by a line of either."""
+    ledger = rl.predict(qwen, h100, rl.Workload.decode(64, 8192))
+    scene = Scene(ledger.chart(against=[rl.Device.load(other)]).sized(width))
+
+    assert scene.overlapping("flat_labels") == []
+    for box in scene.boxes("flat_labels"):
+        for rule in scene["flat_rules"]:
+            assert not (box.top < rule["y"] < box.bottom and rule["x"] < box.right), (box, rule)
+    for label in scene["slope_labels"]:
+        turn = math.radians(label["angle"])
+        side = label["dy"] - 4  # the middle of its letters, across the slope
+        middle = (label["x"] - side * math.sin(turn), label["y"] + side * math.cos(turn))
+        for rule in scene["slope_rules"]:
+            along = (middle[0] - rule["x"]) * math.sin(turn) - (middle[1] - rule["y"]) * math.cos(turn)
+            assert abs(along) > 5, (label["text"], rule)
+
+
+def test_a_roof_is_drawn_once(decode, h100):
+    """Against itself a device has one roof; beside one with other figures each says which it is."""
+    own = replace(h100, bandwidth=2 * h100.bandwidth, assumptions=("h100-sxm with figures of your own",))
+    beside = rl.predict(decode.model, own, decode.workload).chart(against=[h100])
+
+    assert Scene(decode.chart(against=[h100])).texts("flat_labels") == Scene(decode.chart()).texts("flat_labels")
+    assert Scene(decode.chart(against=[rl.Device.load("h100")])).texts("ridge_labels")[0] == "ridge 295 FLOP/byte"
+    assert Scene(beside).texts("slope_labels") == ["your h100-sxm 6.705 TB/s", "h100-sxm 3.352 TB/s"]
+
+
+def test_no_name_stands_on_a_dot(qwen, h100):
+    """The star inside the dot of a kernel that takes all of the time is named beside it; so is a dot on another."""
+    for workload in (rl.Workload.decode(4096, 2**20), rl.Workload.prefill(4, 8192), rl.Workload.prefill(1, 2048)):
+        scene = Scene(rl.predict(qwen, h100, workload, efficiency=(0.8, 0.75)).chart())
+        labels = scene.boxes("labels")
+
+        assert "whole pass" in [box.text for box in labels] or workload.groups[0].sequences == 1
+        for dot in scene["dots"]:
+            half = math.sqrt(dot["size"]) / 2 - 1
+            x, y = dot["x"], dot["y"]
+            for box in labels:
+                apart = box.right < x - half or box.left > x + half or box.bottom < y - half or box.top > y + half
+                assert apart, (box, dot["description"])
+
+
 def test_one_kernel(h100):
     """A single GEMM of 8192: 2731 FLOP/byte, on the flat roof, named, without a star."""
     scene = Scene(charts.roofline([rl.place(rl.ops.linear(m=8192, n=8192, k=8192), h100, name="gemm")]))

@@ -40,6 +40,7 @@ def tooltip() -> str:
 
 # To the lower right of a dot on a slope, and to its upper left, there is no roof.
 _BELOW = ("bottom-right", "top-left", "bottom", "bottom-left", "left", "right", "top", "top-right")
+_FARTHER = ("bottom", "top", "bottom-right", "top-left", "bottom-left", "top-right")
 BESIDE = ("right", "left", "top", "bottom", "top-right", "bottom-right", "top-left", "bottom-left")
 
 
@@ -90,7 +91,7 @@ def roof_marks() -> list[Json]:
             {
                 "x": signal(x("datum.middle")),
                 "y": signal(y("datum.middle * datum.bandwidth")),
-                "dy": {"value": -6},
+                "dy": signal("datum.under ? 14 : -6"),
                 "angle": signal("angle"),
                 "align": {"value": "center"},
                 "text": signal("datum.slope"),
@@ -104,8 +105,7 @@ def roof_marks() -> list[Json]:
             "flats",
             {
                 "x": signal("width - 4"),
-                "y": signal(y("datum.peak") + " - datum.lift"),
-                "dy": {"value": -6},
+                "y": signal("datum.baseline"),
                 "align": {"value": "right"},
                 "text": signal("datum.flat"),
                 **text,
@@ -233,8 +233,9 @@ def label_marks(between: Sequence[Json], order: Sequence[str] = _BELOW) -> list[
                     "avoidBaseMark": False,
                     "size": signal("[width, height]"),
                     "sort": {"field": "datum.datum.order"},
-                    "anchor": list(order),
-                    "offset": [3],
+                    # What finds no room beside its dot may stand a little farther away.
+                    "anchor": [*order, *_FARTHER],
+                    "offset": [*[3] * len(order), *[20] * len(_FARTHER)],
                 }
             ],
         ),

@@ -45,7 +45,7 @@ def _signals() -> list[Json]:
         {"name": "kind_columns", "update": "narrow ? 3 : 8"},
         *heading_signals("32 + 17 * ceil(length(kinds) / kind_columns)"),
         {"name": "most_labels", "update": "narrow ? 7 : 18"},
-        {"name": "most_names", "update": "narrow || measured ? 1 : 3"},
+        {"name": "most_names", "update": "width < 560 || measured ? 1 : 3"},
         {"name": "most_area", "update": "narrow ? 900 : 1500"},
         CHOSEN,
         {
@@ -88,6 +88,9 @@ def _step(rounded: str, expr: str, parts: int) -> str:
     return f"pow(10, {rounded}({parts} * log({expr}) / LN10) / {parts})"
 
 
+LINE = 20  # what a line of text and the room around it take [px]
+
+
 def _extent(*fields: str) -> list[Json]:
     return [{"type": "extent", "field": field, "signal": f"{field}_extent"} for field in fields]
 
@@ -98,6 +101,7 @@ _AT_DOT = (formula("px", "scale('x', datum.x)"), formula("py", "scale('y', datum
 def _data() -> list[Json]:
     drawn = keep("datum.flops > 0 && datum.bytes > 0 && datum.seconds > 0")
     position = [drawn, formula("x", "datum.flops / datum.bytes"), formula("y", "datum.flops / datum.seconds")]
+    across = "cos(angle * PI / 180)"
     costliest = {"field": ["share", "row"], "order": ["descending", "ascending"]}
     return [
         {
@@ -161,9 +165,14 @@ def _data() -> list[Json]:
             ],
         },
         {
-            # Where the text of the slopes is farthest from any dot.
+            "name": "branches",
+            "source": "roofs",
+            "transform": [keep("!datum.main"), formula("x", "datum.ridge")],
+        },
+        {
+            # Where the text of the slopes is farthest from any dot, and from where another roof leaves them.
             "name": "spots",
-            "source": ["clusters", "total"],
+            "source": ["clusters", "total", "branches"],
             "transform": [
                 formula("part", "[0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8]"),
                 {"type": "flatten", "fields": ["part"]},
@@ -188,9 +197,33 @@ def _data() -> list[Json]:
                 formula("middle", "datum.from * pow(datum.ridge / datum.from, datum.part)"),
                 formula("size", f"{CHAR} * length(datum.slope)"),
                 formula("room", "width / decades_x * log(datum.ridge / datum.from) / LN10"),
+                *_close_to_others(
+                    "bandwidth", f"{_rise('bandwidth')} * {across}", f"{_rise('lower', 'bandwidth')} * {across}"
+                ),
             ],
         },
         *_texts(),
+    ]
+
+
+def _rise(low: str, high: str = "higher") -> str:
+    """How far a roof of the one supply is below that of the other [px], an expression."""
+    return f"log(datum.{high} / datum.{low}) / LN10 * height / decades_y"
+
+
+def _outside(dot: str) -> str:
+    """Whether a place is outside the square around a dot, an expression."""
+    return f"2 * max(abs(datum.px - {dot}.px), abs(datum.py - {dot}.py)) > sqrt({dot}.area)"
+
+
+def _close_to_others(supply: str, above: str, below: str) -> list[Json]:
+    """Whether there is no room for a text under the next higher roof of that supply, and over the next lower."""
+    order = {"field": [supply, "main"], "order": ["descending", "ascending"]}
+    fields: Json = {"ops": ["lag", "lead"], "fields": [supply, supply], "as": ["higher", "lower"]}
+    return [
+        {"type": "window", "sort": order, **fields},
+        formula("under", f"isValid(datum.higher) && {above} < {LINE}"),
+        formula("over", f"isValid(datum.lower) && {below} < {LINE}"),
     ]
 
 
@@ -208,11 +241,20 @@ def _texts() -> list[Json]:
             "source": "roofs",
             "transform": [
                 keep("datum.flat"),
-                # A text that would reach over the slope goes without its device.
+                *_close_to_others("peak", _rise("peak"), _rise("lower", "peak")),
+                # A text that would reach over a slope goes without its device.
                 formula("room", f"width - scale('x', datum.ridge) - {CHAR} * length(datum.flat)"),
-                formula("flat", "datum.main || datum.room > 0 ? datum.flat : datum.flat_short"),
+                formula(
+                    "flat",
+                    "datum.main || datum.under || !datum.higher || datum.room > 0 ? datum.flat : datum.flat_short",
+                ),
                 formula("size", f"{CHAR} * length(datum.flat)"),
                 formula("lift", "datum.main && length(data('on_top')) ? min(data('on_top')[0].reach || 0, 40) : 0"),
+                # Texts of close roofs stand above the higher one, in the order of the roofs.
+                formula(
+                    "baseline",
+                    "scale('y', datum.under ? datum.higher : datum.peak) - 6 - datum.lift - (datum.over ? 14 : 0)",
+                ),
             ],
         },
         {
@@ -222,8 +264,12 @@ def _texts() -> list[Json]:
                 keep("datum.size && datum.room > datum.size"),
                 formula("part", "sequence(-datum.size / 2, datum.size / 2 + 8, 8)"),
                 {"type": "flatten", "fields": ["part"]},
-                formula("px", "scale('x', datum.middle) + datum.part * cos(angle * PI / 180) - 2"),
-                formula("py", "scale('y', datum.middle * datum.bandwidth) + datum.part * sin(angle * PI / 180) - 20"),
+                formula("px", "scale('x', datum.middle) + datum.part * cos(angle * PI / 180) - (datum.under ? -2 : 2)"),
+                formula(
+                    "py",
+                    "scale('y', datum.middle * datum.bandwidth) + datum.part * sin(angle * PI / 180)"
+                    " - (datum.under ? -2 : 20)",
+                ),
                 formula("text", "'M'"),
                 formula("height", "8"),
                 formula("order", "0"),
@@ -244,9 +290,7 @@ def _texts() -> list[Json]:
                 formula("left", f"scale('x', datum.ridge) + {ridge_width} > width - 4"),
             ],
         },
-        fixed(
-            "flat_texts", "flats", "datum.flat", "width - 4 - datum.size", "scale('y', datum.peak) - 16 - datum.lift"
-        ),
+        fixed("flat_texts", "flats", "datum.flat", "width - 4 - datum.size", "datum.baseline - 10"),
         fixed(
             "ridge_texts",
             "ridges",
@@ -254,17 +298,31 @@ def _texts() -> list[Json]:
             f"scale('x', datum.ridge) + (datum.left ? -6 - {ridge_width} : 3)",
             "height - 5 - 15 * datum.step",
         ),
+        {"name": "costliest", "source": "clusters", "transform": [keep("datum.rank === 1")]},
         {
             "name": "shadows",
             "source": "clusters",
             "transform": [
+                # What lies in the costliest is kept clear of with it.
+                keep("datum.rank === 1 || !length(data('costliest')) || " + _outside("data('costliest')[0]")),
                 # A whole number: each size is a font of its own, which is made and measured once.
-                formula("height", "ceil(0.5 * sqrt(datum.area))"),
+                formula("height", "ceil(sqrt(datum.area))"),
                 formula("px", "datum.px - datum.height / 2 - 2"),
                 formula("py", "datum.py - datum.height / 2 - 2"),
-                formula("text", "'M'"),
-                formula("order", "1"),
+                formula("text", "'\u2014'"),  # as wide as it is high
+                # The large ones first: where two are at one place, the other would not be laid out.
+                formula("order", "1 - datum.area / 1e4"),
                 formula("side", "0"),
+            ],
+        },
+        {
+            "name": "around_star",
+            "source": "clusters",
+            "transform": [
+                formula("side", "sqrt(datum.area)"),
+                keep("length(data('total')) && 2 * abs(datum.px - scale('x', data('total')[0].x)) < datum.side"),
+                keep("2 * abs(datum.py - scale('y', data('total')[0].y)) < datum.side"),
+                {"type": "aggregate", "ops": ["max"], "fields": ["side"], "as": ["side"]},
             ],
         },
         {
@@ -285,7 +343,8 @@ def _texts() -> list[Json]:
             "transform": [
                 formula("text", "datum.label"),
                 formula("order", "2.5"),
-                formula("side", "15"),
+                # Inside a larger dot it is named beside that one.
+                formula("side", "max(15, length(data('around_star')) ? data('around_star')[0].side || 0 : 0)"),
                 formula("shown", "true"),
                 *_AT_DOT,
             ],

@@ -26,11 +26,14 @@ const rooflineFigures = (data, spec, engine) => {
       time: answer.setting.times, share: 1, spoken: `whole pass: ${text}` }];
   };
 
-  const roofRows = (answers) => {
-    const main = answers[0], rates = [main.setting.compute];
+  const roofRows = (given) => {
+    const main = given[0], rates = [main.setting.compute];
     if (main.device.peak["fp32-vector"]) rates.push("fp32-vector");
+    const answers = given.filter(({ device }, index) => !index || device !== main.device);
     return answers.flatMap(({ device, setting }, index) => {
-      const whose = answers.length > 1 ? `${setting.device} ` : "";
+      // One whose figures were changed, beside the listed one.
+      const own = device.changed && answers.some((each) => each.setting.device === setting.device && each.device !== device);
+      const whose = answers.length > 1 ? `${own ? "your " : ""}${setting.device} ` : "";
       return (index ? rates.slice(0, 1) : rates).filter((rate) => device.peak[rate]).map((rate, nth) => {
         const ridge = device.peak[rate] / device.bandwidth;
         return {
