@@ -17,6 +17,7 @@ from browser import chromium
 from roofline.capacity import memory
 from roofline.catalogue import devices as catalogue_devices
 from roofline.catalogue import load_model
+from roofline.crossing import Crossover
 from roofline.show import words
 from roofline.show.guide import START, STEPS
 from roofline.show.live import live_page
@@ -328,15 +329,26 @@ def test_turns_are_those_of_crossovers(opened, models, setting):
     rows = opened.page.evaluate(
         "[...document.querySelectorAll('#turns tbody tr')].map((row) => [...row.cells].map((cell) => cell.textContent))"
     )
-    compared = 0
-    for name, axis, said in rows:
-        found = [each for each in answer.found if each.name == name and each.axis == axes[axis]]
-        if not found:
-            continue
-        compared += 1
-        turns = [f"{each.before} to {each.after} at {each.value:,}" for each in found if each.value is not None]
-        assert said == ("; ".join(turns) if turns else f"{found[0].before} throughout"), name
-    assert compared >= 9  # every GEMM and attention, the layers, the pass
+    shown = {(name, axes[axis]): said for name, axis, said in rows}
+    assert {(each.name, each.axis) for each in answer.found} <= set(shown)
+    for (name, axis), said in shown.items():
+        found = [each for each in answer.found if (each.name, each.axis) == (name, axis)]
+        if found:  # along the context the page asks more
+            assert said == "; ".join(map(turn_text, found)), name
+    tends = opened.page.locator("#tends").text_content()
+    if answer.limit_intensity is None:
+        assert tends == ""
+    else:
+        most, far = significant(answer.limit_tokens_per_second, 4), significant(answer.limit_intensity)
+        assert tends == f"As the batch grows the pass tends to {most} tokens/s at {far} FLOP/byte."
+
+
+def turn_text(each: Crossover) -> str:
+    """A turn as the page writes it: beside a threshold in the words of the command line."""
+    if each.kind in ("gain", "rate", "cost", "knee"):
+        then = words.then(each)
+        return f"{then} throughout" if each.value is None else f"{then} from {each.value:,}"
+    return f"{each.before} throughout" if each.value is None else f"{each.before} to {each.after} at {each.value:,}"
 
 
 def test_the_arithmetic_of_a_kernel(opened):
@@ -373,6 +385,42 @@ def test_a_chart_that_moved_is_the_chart_of_its_setting(browser, file):
         assert picture(moved) == picture(fresh)
         fresh.context.close()
     moved.context.close()
+
+
+GROUND = "[...document.querySelector('#roofline canvas').getContext('2d').getImageData(2, 2, 1, 1).data.slice(0, 3)]"
+
+
+def test_paper_is_light(browser, file):
+    """A reader who prefers dark prints black on white: chart, bar and all; then the page is dark again."""
+    dark = Opened(browser, file, "sequences=64", color_scheme="dark")
+    assert dark.page.evaluate(GROUND) == [0x15, 0x18, 0x1D]
+    dark.page.emulate_media(media="print", color_scheme="dark")
+    dark.page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    dark.wait(f"JSON.stringify({GROUND}) === '[255,255,255]'")
+    weights = "getComputedStyle(document.querySelector('#memory-bar .weights')).backgroundColor"
+    assert dark.page.evaluate(weights) == "rgb(0, 114, 178)"
+    dark.page.evaluate("dispatchEvent(new Event('afterprint'))")
+    dark.wait(f"JSON.stringify({GROUND}) === '[21,24,29]'")
+    dark.context.close()
+
+
+def test_what_does_not_fit_goes_past_the_devices_end(opened):
+    """The bar of what is held has a mark where the device ends: at 79.33 of 87.28 GiB; none where it fits."""
+    mark = "[...document.querySelectorAll('#memory-bar b:not([hidden])')].map((each) => parseFloat(each.style.left))"
+    opened.show(model="qwen3-8b", device="h100-sxm", sequences=64)
+    assert opened.page.evaluate(mark) == [pytest.approx(100 * 79.33 / 87.28, abs=0.1)]
+    opened.show(model="qwen3-8b", device="h100-sxm", sequences=1)
+    assert opened.page.evaluate(mark) == []
+
+
+def test_a_device_beside_itself(opened):
+    """Compared with itself a device has one roof; with figures of one's own it is named apart from the listed one."""
+    label = "document.getElementById('roofline').getAttribute('aria-label')"
+    opened.show(model="qwen3-8b", device="h100-sxm", against="h100-sxm")
+    assert "Roofs: 3.352 TB/s; 989.4 TFLOP/s bf16;" in opened.page.evaluate(label)
+    opened.show(model="qwen3-8b", device="h100-sxm", against="h100-sxm", bandwidth=6e12)
+    assert "your h100-sxm 6.000 TB/s" in opened.page.evaluate(label)
+    assert "; h100-sxm 3.352 TB/s" in opened.page.evaluate(label)
 
 
 # Keeps the drawing library's own object of the chart, to see what it works out anew.

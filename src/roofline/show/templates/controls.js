@@ -308,9 +308,13 @@
     const whole = Math.max(held.capacity_bytes ?? 0, held.total_bytes);
     const bar = $("memory-bar");
     parts.forEach(([kind, bytes], i) => {
-      const piece = bar.children[i] ?? bar.appendChild(make("i", undefined, { class: kind }));
+      const piece = bar.querySelectorAll("i")[i] ?? bar.appendChild(make("i", undefined, { class: kind }));
       piece.style.width = `${(100 * bytes) / whole}%`;
     });
+    // Where the device ends, if what is held goes past it.
+    const end = bar.querySelector("b") ?? bar.appendChild(make("b"));
+    put(end, "hidden", held.fits !== false);
+    end.style.left = `${(100 * (held.capacity_bytes ?? 0)) / whole}%`;
     const [fits, largest] = engine.fitTexts(answer, held);
     say(bar, "aria-label", `${parts.map(([, bytes, name]) => `${name} ${gib(bytes)}`).join(", ")}. ${fits}`);
     const place = $("fits");
@@ -339,13 +343,17 @@
       while (!found && performance.now() < until) found = steps.next().value;
       if (!found) { setTimeout(walk, 0, axis, steps); return; }
       for (const { name, held: label, turns } of found) {
-        const said = turns.length
-          ? turns.map((each) => `${each.before} to ${each.after} at ${count(each.value)}`).join("; ")
-          : `${label} throughout`;
+        const turned = ({ before, after, value }) =>
+          (data.then[after] ? `${data.then[after]} from ${count(value)}` : `${before} to ${after} at ${count(value)}`);
+        const said = turns.length ? turns.map(turned).join("; ") : `${data.then[label] ?? label} throughout`;
         rows.push([[name, "text name"], [AXES[axis], "text"], [said, "text"]]);
       }
       if (axes.length) { const next = axes.shift(); setTimeout(walk, 0, next, engine.crossovers(setting, next)); return; }
       fill($("turns").tBodies[0], rows);
+      const { rate, intensity: far } = setting.phase === "decode" ? engine.tends(state) : {};
+      const to = far == null ? "" : `As the batch grows the pass tends to ${significant(rate, 4)} tokens/s at ${significant(far)} FLOP/byte.`;
+      set($("tends"), to);
+      put($("tends"), "hidden", !to);
       $("turns").removeAttribute("aria-busy");
     };
     const start = axes.shift();

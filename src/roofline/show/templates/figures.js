@@ -110,7 +110,10 @@ const rooflineFigures = (data, spec, engine) => {
     };
     const fit = () => { if (place.clientWidth && view.signal("width") !== room()) view.signal("width", room()).run(); };
     new ResizeObserver(fit).observe(place);
-    dark.addEventListener("change", () => view.signal("dark", dark.matches).run());
+    const ground = (value) => view.signal("dark", value).run();
+    dark.addEventListener("change", () => ground(dark.matches));
+    addEventListener("beforeprint", () => ground(false)); // paper is light
+    addEventListener("afterprint", () => ground(dark.matches));
     return { draw, view };
   };
 
