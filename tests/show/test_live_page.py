@@ -423,6 +423,17 @@ def test_a_device_beside_itself(opened):
     assert "; h100-sxm 3.352 TB/s" in opened.page.evaluate(label)
 
 
+def test_a_device_that_cannot_be_compared_with(opened):
+    """One without the rate, or without a link between so many ranks, has no figures beside, and the page says why."""
+    for setting, why in (
+        ({"against": "v100-pcie"}, "NVIDIA V100 PCIe 16/32GB has no known bf16 peak to compare with."),
+        ({"against": "gh200-96gb", "tp": 8}, "has no known link that joins 8 ranks to compare with."),
+    ):
+        opened.show(model="qwen3-8b", device="h100-sxm", **setting)
+        assert opened.page.locator("#warnings").text_content().endswith(why)
+        assert not opened.page.locator("#readouts .beside").first.is_visible()
+
+
 # Keeps the drawing library's own object of the chart, to see what it works out anew.
 KEEP = """(() => {
   let embed;

@@ -95,8 +95,11 @@ def test_a_kernel_without_flops_is_told(decode):
     chart = decode.chart()
     footnote = next(each["value"] for each in chart.spec["signals"] if each["name"] == "footnote")
 
-    assert footnote == ["Not drawn, without FLOPs: embedding, <0.1 % of the time"]
+    assert footnote == ["Not drawn, without FLOPs, <0.1 % of the time: embedding"]
     assert len(Scene(chart)["dots"]) == len(decode) - 1
+    assert any(item.get("text") == footnote for item in Scene(chart).marks[""])
+    narrow = Scene(chart.sized(390)).marks[""]
+    assert any(item.get("text") == ["Not drawn, without FLOPs, <0.1 % of the time:", "embedding"] for item in narrow)
 
 
 @pytest.mark.parametrize("width", [770, 390])
@@ -123,16 +126,18 @@ def test_texts_keep_apart_and_inside(qwen, h100, workload, width):
     assert any(item["fontWeight"] == "bold" for item in scene["labels"])
 
 
-def test_the_text_of_a_slope_keeps_clear_of_dots_and_labels(decode):
-    """The rotated figure of the bandwidth is crossed by no label and stands on no dot."""
-    scene = Scene(decode.chart())
+@pytest.mark.parametrize("other", ["h100-sxm", "b200", "tpu-v6e"])
+def test_the_text_of_a_slope_keeps_clear_of_dots_and_labels(qwen, h100, other):
+    """The rotated figure of the bandwidth is crossed by no label and stands on no dot, whatever stands beside."""
+    own = rl.Device.load("tpu-v5e") if other == "tpu-v6e" else h100
+    scene = Scene(rl.predict(qwen, own, rl.Workload.decode(64, 2048)).chart(against=[rl.Device.load(other)]).sized(954))
     slope = scene["slope_labels"][0]
     turn = math.radians(slope["angle"])
     points = [(slope["x"] + t * math.cos(turn), slope["y"] - 10 + t * math.sin(turn)) for t in range(-30, 31, 5)]
 
     for box in scene.boxes("labels"):
         assert not any(box.left < x < box.right and box.top < y < box.bottom for x, y in points)
-    for dot in scene["dots"]:
+    for dot in [*scene["dots"], *scene["star"]]:
         assert all(math.dist((dot["x"], dot["y"]), point) > math.sqrt(dot["size"]) / 2 for point in points)
 
 
@@ -278,7 +283,7 @@ def test_kernels_of_unknown_cost_are_told(h100):
     points = [replace(known, measured=3e-5), replace(unknown, measured=1e-5)]
     chart = charts.roofline(points)
 
-    assert "Not drawn, cost unknown: mystery, 25 % of the time" in str(chart.spec["signals"])
+    assert "Not drawn, cost unknown, 25 % of the time: mystery" in str(chart.spec["signals"])
     assert "gemm" in " ".join(Scene(chart).texts("labels"))
 
 

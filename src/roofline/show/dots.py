@@ -223,7 +223,7 @@ def footnotes(drawn: Sequence[Dot]) -> list[str]:
             named = ", ".join(visible(dot.point.name, 24) for dot in group[:_NAMED])
             more = f" and {len(group) - _NAMED} more" if len(group) > _NAMED else ""
             part = percent(share) if share >= 0.0005 else "<0.1 %"
-            lines.append(f"{why}: {named}{more}, {part} of the time")
+            lines.append(f"{why}, {part} of the time: {named}{more}")
     return lines
 
 

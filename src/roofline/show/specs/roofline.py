@@ -35,6 +35,12 @@ def _signals() -> list[Json]:
     return [
         *palette_signals(),
         {"name": "footnote", "value": []},
+        # On a phone the names stand below what they are.
+        {
+            "name": "notes",
+            "update": "!narrow || !length(footnote) ? footnote : "
+            "split(replace(join(footnote, '|'), regexp('[:] ', 'g'), ':|'), '|')",
+        },
         {"name": "rate_size", "value": 1},
         {"name": "rate_unit", "value": "FLOP/s"},
         {"name": "kinds", "value": []},
@@ -176,7 +182,8 @@ def _data() -> list[Json]:
             "transform": [
                 formula("part", "[0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8]"),
                 {"type": "flatten", "fields": ["part"]},
-                formula("at", "x_low * pow(ridge_extent[1] / x_low, datum.part)"),
+                formula("low", "max(x_low, y_low / data('roofs')[0].bandwidth)"),
+                formula("at", "datum.low * pow(data('roofs')[0].ridge / datum.low, datum.part)"),
                 formula(
                     "away", "abs(log(datum.at / datum.x)) / LN10 * width / decades_x - sqrt(datum.area || 260) / 2"
                 ),
@@ -395,8 +402,7 @@ def roofline_spec() -> Json:
         "background": signal("paper"),
         "autosize": "none",
         "padding": signal(
-            f"{{left: {LEFT}, right: {RIGHT}, top: top, "
-            "bottom: 46 + (length(footnote) ? 8 + 14 * length(footnote) : 0)}"
+            f"{{left: {LEFT}, right: {RIGHT}, top: top, bottom: 46 + (length(notes) ? 8 + 14 * length(notes) : 0)}}"
         ),
         "width": 700,
         "height": 380,
@@ -461,7 +467,7 @@ def roofline_spec() -> Json:
                     "x": {"value": EDGE - LEFT},
                     "y": {"signal": "height + 56"},
                     "lineHeight": {"value": 14},
-                    "text": signal("footnote"),
+                    "text": signal("notes"),
                     "limit": signal(f"width + {LEFT}"),
                     "font": {"value": FONT},
                     "fontSize": {"value": 11},

@@ -184,7 +184,10 @@
   // --- The answer ------------------------------------------------------------------------------------------------
 
   let answer, beside, held;
-  const against = () => (state.against && data.devices[state.against].peak[state.compute]
+  // Why the other device cannot be compared with, or "".
+  const apart = ({ name, peak, ranks }) => (!peak[state.compute] ? `${name} has no known ${state.compute} peak to compare with`
+    : ranks.includes(state.tp) ? "" : `${name} has no known link that joins ${state.tp} ranks to compare with`);
+  const against = () => (state.against && !apart(data.devices[state.against])
     ? engine.evaluate({ ...state, device: state.against, against: "", ...figures }) : null);
 
   const readoutsOf = ({ total, device, setting, ridge }) => [
@@ -225,7 +228,7 @@
     const most = data.models[state.model].positions;
     if (most && reached > most) said.push(`${count(reached)} positions are past the ${count(most)} that the model's config names`);
     if (answer.device.changed) said.push(`${state.device} with figures of your own: a hypothetical device`);
-    if (state.against && !beside) said.push(`${data.devices[state.against].name} has no known ${state.compute} peak to compare with`);
+    if (state.against && !beside) said.push(apart(data.devices[state.against]));
     return said;
   };
   const assumptions = () => {

@@ -52,7 +52,7 @@ const rooflineFigures = (data, spec, engine) => {
     const share = left.reduce((all, each) => all + each.share, 0);
     const more = left.length > named ? ` and ${left.length - named} more` : "";
     const part = share >= 0.0005 ? percent(share) : "<0.1 %";
-    return [`Not drawn, without FLOPs: ${left.slice(0, named).map((each) => each.name).join(", ")}${more}, ${part} of the time`];
+    return [`Not drawn, without FLOPs, ${part} of the time: ${left.slice(0, named).map((each) => each.name).join(", ")}${more}`];
   };
 
   const spoken = (rows, roofs) => {
