@@ -136,6 +136,17 @@ def test_a_sweep_that_still_grows_has_no_knee():
     assert scene.marks["knee_labels"] == []
 
 
+def test_no_name_of_a_ridge_stands_on_another():
+    """Names of the whole catalogue keep clear of each other and of every dot."""
+    scene = Scene(charts.ridges())
+
+    assert scene.overlapping("labels") == []
+    for box in scene.boxes("labels"):
+        for dot in scene["dots"]:
+            x, y = dot["x"], dot["y"]
+            assert not (box.left < x + 3 and x - 3 < box.right and box.top < y + 3 and y - 3 < box.bottom), (box, dot)
+
+
 def test_ridges_by_year():
     """Each device with the rate and a year, at its own ridge: 295 of an H100 from 2022, 153 of an A100 from 2020."""
     scene = Scene(charts.ridges())

@@ -194,8 +194,13 @@ def dot_marks() -> list[Json]:
     ]
 
 
-def label_marks(between: Sequence[Json], order: Sequence[str] = _BELOW) -> list[Json]:
-    """Names that keep clear of each other, of the dots and of the roofs' figures."""
+def label_marks(
+    between: Sequence[Json], order: Sequence[str] = _BELOW, farther: Sequence[str] = _FARTHER
+) -> list[Json]:
+    """Names that keep clear of each other, of the dots and of the roofs' figures.
+
+    On which sides of a dot, in which order; `farther`: at a line's distance, where there is no room beside it.
+    """
     text = {"text": signal("datum.datum.text"), "font": {"value": FONT}}
     size = {"fontSize": signal("datum.datum.height || 11")}
     return [
@@ -233,9 +238,8 @@ def label_marks(between: Sequence[Json], order: Sequence[str] = _BELOW) -> list[
                     "avoidBaseMark": False,
                     "size": signal("[width, height]"),
                     "sort": {"field": "datum.datum.order"},
-                    # What finds no room beside its dot may stand a little farther away.
-                    "anchor": [*order, *_FARTHER],
-                    "offset": [*[3] * len(order), *[20] * len(_FARTHER)],
+                    "anchor": [*order, *farther],
+                    "offset": [*[3] * len(order), *[20] * len(farther)],
                 }
             ],
         ),
