@@ -4,112 +4,29 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
 import roofline as rl
-from browser import chromium
 from roofline.capacity import memory
 from roofline.catalogue import devices as catalogue_devices
-from roofline.catalogue import load_model
 from roofline.crossing import Crossover
 from roofline.show import words
 from roofline.show.guide import START, STEPS
-from roofline.show.live import live_page
 from roofline.units import gib, percent, si, significant
 from roofline.verdicts import verdict
-from show.live_cases import QUANTISED, ledger_of, settings
+from show.live_browser import Opened
+from show.live_cases import ledger_of, settings
 
-MODELS = ("qwen3-8b", "llama-3.1-70b", "gpt2")
-WIDE = {"width": 1280, "height": 900}
 NARROW = {"width": 390, "height": 844}
 
-# Sets the address and waits until the page has drawn that setting.
-SHOW = """async (hash) => {
-  const seen = document.body.dataset.drawn;
-  location.hash = hash;
-  for (let i = 0; i < 600; i += 1) {
-    await new Promise(requestAnimationFrame);
-    if (document.body.dataset.drawn !== seen) break;
-  }
-  const text = (id) => document.getElementById(id).textContent;
-  const outs = [...document.querySelectorAll("#readouts [id^=out-]")];
-  return {
-    values: Object.fromEntries(outs.map((each) => [each.id.slice(4), Number(each.dataset.value)])),
-    texts: Object.fromEntries(outs.map((each) => [each.id.slice(4), each.textContent])),
-    verdict: text("verdict"), subject: text("subject"), setting: text("setting"),
-    fits: document.getElementById("fits").lastChild.textContent, largest: text("largest"),
-    rows: document.querySelectorAll("#kernels tbody tr").length,
-  };
-}"""
 SUMS = """[...document.querySelectorAll("#kernels tr.sums")]
   .map((row) => [row.previousElementSibling.cells[0].textContent, row.textContent])"""
 CONTROLS = """() => Object.fromEntries([...document.querySelectorAll(".controls select, .controls input")]
   .map((each) => [each.id, ["radio", "checkbox"].includes(each.type) ? each.checked : each.value]))"""
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with chromium() as found:
-        yield found
-
-
-@pytest.fixture(scope="module")
-def models() -> dict[str, rl.Model]:
-    return {**{name: load_model(name) for name in MODELS}, "quantised": load_model(QUANTISED)}
-
-
-@pytest.fixture(scope="module")
-def file(tmp_path_factory, models) -> Path:
-    """The page as a file."""
-    path = tmp_path_factory.mktemp("page") / "page.html"
-    path.write_text(live_page(models), "utf-8")
-    return path
-
-
-class Opened:
-    """A page in the browser, and all that it said and asked for."""
-
-    def __init__(self, browser: Any, file: Path, address: str = "", before: str = "", **options: Any) -> None:
-        self.context = browser.new_context(viewport=WIDE, **options)
-        self.page = self.context.new_page()
-        if before:
-            self.page.add_init_script(before)
-        self.said: list[str] = []
-        self.asked: list[str] = []
-        self.page.on("console", lambda message: self.said.append(f"{message.type}: {message.text}"))
-        self.page.on("pageerror", lambda error: self.said.append(str(error)))
-        self.page.on("request", lambda request: self.asked.append(request.url.split("#")[0]))
-        self.page.goto(f"{file.as_uri()}#{address}")
-        self.page.wait_for_selector("body[data-ready]")
-
-    def wait(self, condition: str) -> None:
-        """Until an expression holds; the page's policy lets no test make code of text within it."""
-        for _ in range(200):
-            if self.page.evaluate(condition):
-                return
-            self.page.wait_for_timeout(25)
-        raise AssertionError(condition)
-
-    def show(self, **setting: Any) -> dict[str, Any]:
-        """What the page shows at a setting."""
-        return self.page.evaluate(SHOW, address(**setting))
-
-
-def address(**setting: Any) -> str:
-    return urlencode({key: int(value) if isinstance(value, bool) else value for key, value in setting.items()})
-
-
-@pytest.fixture
-def opened(browser, file) -> Iterator[Opened]:
-    found = Opened(browser, file)
-    yield found
-    found.context.close()
 
 
 def expected(ledger: rl.Ledger) -> dict[str, float]:
@@ -369,41 +286,6 @@ def test_the_file_is_small(file):
     assert file.stat().st_size < 750_000
 
 
-def test_a_chart_that_moved_is_the_chart_of_its_setting(browser, file):
-    """What a slider moved is drawn, once it stands, as a page opened there draws it: order, names and all."""
-
-    def picture(shown: Opened) -> str:
-        shown.page.wait_for_timeout(400)  # past the moment after which it stands
-        with shown.page.expect_download() as saved:
-            shown.page.locator("#save-svg").click()
-        return Path(saved.value.path()).read_text("utf-8")
-
-    moved = Opened(browser, file, "sequences=1")
-    for sequences, context in ((300, 8192), (7, 100)):
-        moved.show(sequences=sequences, context=context)
-        fresh = Opened(browser, file, address(sequences=sequences, context=context))
-        assert picture(moved) == picture(fresh)
-        fresh.context.close()
-    moved.context.close()
-
-
-GROUND = "[...document.querySelector('#roofline canvas').getContext('2d').getImageData(2, 2, 1, 1).data.slice(0, 3)]"
-
-
-def test_paper_is_light(browser, file):
-    """A reader who prefers dark prints black on white: chart, bar and all; then the page is dark again."""
-    dark = Opened(browser, file, "sequences=64", color_scheme="dark")
-    assert dark.page.evaluate(GROUND) == [0x15, 0x18, 0x1D]
-    dark.page.emulate_media(media="print", color_scheme="dark")
-    dark.page.evaluate("dispatchEvent(new Event('beforeprint'))")
-    dark.wait(f"JSON.stringify({GROUND}) === '[255,255,255]'")
-    weights = "getComputedStyle(document.querySelector('#memory-bar .weights')).backgroundColor"
-    assert dark.page.evaluate(weights) == "rgb(0, 114, 178)"
-    dark.page.evaluate("dispatchEvent(new Event('afterprint'))")
-    dark.wait(f"JSON.stringify({GROUND}) === '[21,24,29]'")
-    dark.context.close()
-
-
 def test_what_does_not_fit_goes_past_the_devices_end(opened):
     """The bar of what is held has a mark where the device ends: at 79.33 of 87.28 GiB; none where it fits."""
     mark = "[...document.querySelectorAll('#memory-bar b:not([hidden])')].map((each) => parseFloat(each.style.left))"
@@ -411,16 +293,6 @@ def test_what_does_not_fit_goes_past_the_devices_end(opened):
     assert opened.page.evaluate(mark) == [pytest.approx(100 * 79.33 / 87.28, abs=0.1)]
     opened.show(model="qwen3-8b", device="h100-sxm", sequences=1)
     assert opened.page.evaluate(mark) == []
-
-
-def test_a_device_beside_itself(opened):
-    """Compared with itself a device has one roof; with figures of one's own it is named apart from the listed one."""
-    label = "document.getElementById('roofline').getAttribute('aria-label')"
-    opened.show(model="qwen3-8b", device="h100-sxm", against="h100-sxm")
-    assert "Roofs: 3.352 TB/s; 989.4 TFLOP/s bf16;" in opened.page.evaluate(label)
-    opened.show(model="qwen3-8b", device="h100-sxm", against="h100-sxm", bandwidth=6e12)
-    assert "your h100-sxm 6.000 TB/s" in opened.page.evaluate(label)
-    assert "; h100-sxm 3.352 TB/s" in opened.page.evaluate(label)
 
 
 def test_a_device_that_cannot_be_compared_with(opened):
@@ -432,46 +304,3 @@ def test_a_device_that_cannot_be_compared_with(opened):
         opened.show(model="qwen3-8b", device="h100-sxm", **setting)
         assert opened.page.locator("#warnings").text_content().endswith(why)
         assert not opened.page.locator("#readouts .beside").first.is_visible()
-
-
-# Keeps the drawing library's own object of the chart, to see what it works out anew.
-KEEP = """(() => {
-  let embed;
-  Object.defineProperty(window, "vegaEmbed", {
-    get: () => async (...given) => { const made = await embed(...given); window.chartView = made.view; return made; },
-    set: (value) => { embed = value; },
-  });
-})()"""
-# While the batch grows by a stop at a time: the fonts that texts are measured in, what is written in the controls, and
-# the scales that are worked out anew.
-MOVES = """async (stops) => {
-  const fonts = new Set(), written = new Set(), scaled = new Set();
-  const prototype = CanvasRenderingContext2D.prototype, { measureText } = prototype;
-  prototype.measureText = function (text) { fonts.add(this.font); return measureText.call(this, text); };
-  const watched = { subtree: true, attributes: true, childList: true, characterData: true };
-  new MutationObserver((all) => all.forEach(({ target }) => written.add(target.id || target.parentNode.id)))
-    .observe(document.getElementById("controls"), watched);
-  const scales = Object.entries(chartView._runtime.scales), range = document.getElementById("sequences-range");
-  for (const stop of stops) {
-    const seen = document.body.dataset.drawn, before = scales.map(([, each]) => each.stamp);
-    range.value = stop;
-    range.dispatchEvent(new Event("input", { bubbles: true }));
-    while (document.body.dataset.drawn === seen) await new Promise(requestAnimationFrame);
-    scales.forEach(([name, each], i) => { if (each.stamp !== before[i]) scaled.add(name); });
-  }
-  prototype.measureText = measureText;
-  return { fonts: fonts.size, written: [...written].sort(), scaled: [...scaled] };
-}"""
-
-
-def test_a_move_does_again_only_what_it_changes(browser, file):
-    """Texts are measured in a handful of fonts, the axes stand still, and no control but the moved one is written."""
-    opened = Opened(browser, file, "sequences=64", before=KEEP)
-    opened.page.wait_for_timeout(400)
-    stop = opened.page.evaluate("Number(document.getElementById('sequences-range').value)")
-    seen = opened.page.evaluate(MOVES, list(range(stop + 1, stop + 9)))
-
-    assert seen["fonts"] <= 20
-    assert seen["scaled"] == []
-    assert seen["written"] == ["sequences-range", "tokens-in-pass"]
-    opened.context.close()

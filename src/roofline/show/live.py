@@ -72,7 +72,7 @@ def live_page(models: Mapping[str, Model], devices: Sequence[Device] | None = No
             )
     embedded = {name: Markup(_json(part)) for name, part in parts.items()}
     embedded["vega"] = Markup(base64.b64encode(gzip.compress(vega.encode(), 9, mtime=0)).decode())
-    scripts = [arithmetic, asset("engine.js"), asset("figures.js"), asset("controls.js")]
+    scripts = [arithmetic, *map(asset, ("engine.js", "figures.js", "tables.js", "controls.js"))]
     return page("live.html", "roofline: what limits a model", scripts, {"parts": embedded}, _SHEETS, [vega])
 
 
