@@ -18,9 +18,10 @@ from roofline.units import percent, significant
 from roofline.verdicts import ATTENTION, GEMMS, SUBJECTS
 
 Axis = Literal["sequences", "new_tokens", "context"]
+Kind = Literal["verdict", "longer", "gain", "rate", "cost", "reach", "knee"]
 WORDS = {"sequences": "sequences", "new_tokens": "new tokens", "context": "tokens of context"}
 
-_FAR = 1 << 33  # where every minimum and maximum of a formula has turned
+FAR = 1 << 33  # where every minimum and maximum of a formula has turned
 _STEADY = 2**-30
 NEARLY, SLIGHT, SHORT = 0.9, 0.01, 0.1
 
@@ -59,7 +60,7 @@ class Crossover(NamedTuple):
     """
 
     name: str
-    kind: Literal["verdict", "longer", "gain", "rate", "cost", "reach", "knee"]
+    kind: Kind
     axis: Axis
     value: int | None
     exact: float | None
@@ -106,7 +107,7 @@ def crossovers(*arguments: Any, kernel: str | None = None, **options: Any) -> Cr
         found += [*_short(line), *_smaller(line)]
         return Crossovers(base, shares, tuple(found), line.ridge)
     found += [*_knee(line), *_smaller(line), *_paying(line), *_attention(Line(base, "context"))]
-    limit, most = _limit(line, lambda _: True), cast(float, base.workload.groups[0].new) / _step(line, _FAR)
+    limit, most = _limit(line, lambda _: True), cast(float, base.workload.groups[0].new) / _step(line, FAR)
     return Crossovers(base, shares, tuple(found), line.ridge, limit, most, memory(base).max_sequences)
 
 
@@ -158,7 +159,7 @@ def _intensity(line: Line, far: int, chosen: Callable[[Point], bool]) -> float:
 
 def _limit(line: Line, chosen: Callable[[Point], bool]) -> float | None:
     """The intensity that the chosen kernels tend to, or None where it grows without end."""
-    near, far = (_intensity(line, n, chosen) for n in (_FAR, 4 * _FAR))
+    near, far = (_intensity(line, n, chosen) for n in (FAR, 4 * FAR))
     return far if far < math.inf and math.isclose(near, far, rel_tol=_STEADY) else None
 
 
@@ -259,7 +260,7 @@ def _attention(line: Line) -> Iterator[Crossover]:
 
 def _outgrown(line: Line) -> str:
     """Why attention and the weight GEMMs keep their order: what each further step adds to both."""
-    (attention, gemms), later = ([_step(line, far, chosen) for chosen in (_attends, _gemm)] for far in (_FAR, 4 * _FAR))
+    (attention, gemms), later = ([_step(line, far, chosen) for chosen in (_attends, _gemm)] for far in (FAR, 4 * FAR))
     what = WORDS[line.axis]
     if not attention and not gemms:
         return f"far out, more {what} add to neither"
@@ -285,10 +286,10 @@ def _knee(line: Line) -> Iterator[Crossover]:
     time at 1 less that at 2), over what each further one adds far out.
     """
     one, two = (cast(float, line.at(n).total.bound_seconds) for n in (1, 2))
-    exact = (2 * one - two) / _step(line, _FAR)
+    exact = (2 * one - two) / _step(line, FAR)
     knee = max(1, math.ceil(exact))
     yield Crossover("knee of throughput", "knee", line.axis, knee, exact, "shared", "own")
-    limit = NEARLY * cast(float, line.base.workload.groups[0].new) / _step(line, _FAR)
+    limit = NEARLY * cast(float, line.base.workload.groups[0].new) / _step(line, FAR)
 
     def label(n: Num) -> Any:
         return _words(line.at(n).total.tokens_per_second >= limit, "reached", "below")
@@ -300,7 +301,7 @@ def _knee(line: Line) -> Iterator[Crossover]:
 def _paying(line: Line) -> Iterator[Crossover]:
     """The contexts at which some batch makes the pass compute-bound."""
     workload = line.base.workload
-    far = Line(line.base.changed(workload=workload.resized(sequences=_FAR)), "context")
+    far = Line(line.base.changed(workload=workload.resized(sequences=FAR)), "context")
 
     def label(n: Num) -> Any:
         return _words(far.at(n).total.bound == "compute", "reachable", "out of reach")

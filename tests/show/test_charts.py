@@ -40,6 +40,21 @@ def test_time_is_stacked_by_share(ledger):
     assert scene.overlapping("segment_labels") == []
 
 
+@pytest.mark.parametrize("width", [770, 390])
+def test_a_legend_has_room_for_wider_fonts(width):
+    """Names of kinds end before the next one's sign and inside the picture, in a font a fifth wider too."""
+    model = rl.Model.load("deepseek-v3")
+    ledger = rl.predict(model, "h100-sxm", rl.Workload.decode(64, 8192), shard=rl.Shard(8))
+    scene = Scene(charts.time({"": ledger}).sized(width))
+    boxes = scene.boxes("legend_labels")
+
+    assert "communication" in [box.text for box in boxes]
+    for box in boxes:
+        end = box.left + 1.2 * (box.right - box.left)
+        beside = [other.left - 19 for other in boxes if other.top == box.top and other.left > box.left]
+        assert end < min([scene.width + 22, *beside])
+
+
 def test_time_of_several_rows(ledger):
     """Rows are bars below each other, on one scale."""
     prefill = rl.predict("qwen3-8b", "h100-sxm", rl.Workload.prefill(1, 4096))
@@ -119,6 +134,17 @@ def test_a_sweep_that_still_grows_has_no_knee():
     scene = Scene(charts.throughput([1, 2], [100.0, 210.0]))
 
     assert scene.marks["knee_labels"] == []
+
+
+def test_no_name_of_a_ridge_stands_on_another():
+    """Names of the whole catalogue keep clear of each other and of every dot."""
+    scene = Scene(charts.ridges())
+
+    assert scene.overlapping("labels") == []
+    for box in scene.boxes("labels"):
+        for dot in scene["dots"]:
+            x, y = dot["x"], dot["y"]
+            assert not (box.left < x + 3 and x - 3 < box.right and box.top < y + 3 and y - 3 < box.bottom), (box, dot)
 
 
 def test_ridges_by_year():

@@ -4,109 +4,29 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
 import roofline as rl
-from browser import chromium
 from roofline.capacity import memory
 from roofline.catalogue import devices as catalogue_devices
-from roofline.catalogue import load_model
+from roofline.crossing import Crossover
 from roofline.show import words
 from roofline.show.guide import START, STEPS
-from roofline.show.live import live_page
 from roofline.units import gib, percent, si, significant
 from roofline.verdicts import verdict
-from show.live_cases import QUANTISED, ledger_of, settings
+from show.live_browser import Opened
+from show.live_cases import ledger_of, settings
 
-MODELS = ("qwen3-8b", "llama-3.1-70b", "gpt2")
-WIDE = {"width": 1280, "height": 900}
 NARROW = {"width": 390, "height": 844}
 
-# Sets the address and waits until the page has drawn that setting.
-SHOW = """async (hash) => {
-  const seen = document.body.dataset.drawn;
-  location.hash = hash;
-  for (let i = 0; i < 600; i += 1) {
-    await new Promise(requestAnimationFrame);
-    if (document.body.dataset.drawn !== seen) break;
-  }
-  const text = (id) => document.getElementById(id).textContent;
-  const outs = [...document.querySelectorAll("#readouts [id^=out-]")];
-  return {
-    values: Object.fromEntries(outs.map((each) => [each.id.slice(4), Number(each.dataset.value)])),
-    texts: Object.fromEntries(outs.map((each) => [each.id.slice(4), each.textContent])),
-    verdict: text("verdict"), subject: text("subject"), setting: text("setting"),
-    fits: document.getElementById("fits").lastChild.textContent, largest: text("largest"),
-    rows: document.querySelectorAll("#kernels tbody tr").length,
-  };
-}"""
 SUMS = """[...document.querySelectorAll("#kernels tr.sums")]
   .map((row) => [row.previousElementSibling.cells[0].textContent, row.textContent])"""
 CONTROLS = """() => Object.fromEntries([...document.querySelectorAll(".controls select, .controls input")]
   .map((each) => [each.id, ["radio", "checkbox"].includes(each.type) ? each.checked : each.value]))"""
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with chromium() as found:
-        yield found
-
-
-@pytest.fixture(scope="module")
-def models() -> dict[str, rl.Model]:
-    return {**{name: load_model(name) for name in MODELS}, "quantised": load_model(QUANTISED)}
-
-
-@pytest.fixture(scope="module")
-def file(tmp_path_factory, models) -> Path:
-    """The page as a file."""
-    path = tmp_path_factory.mktemp("page") / "page.html"
-    path.write_text(live_page(models), "utf-8")
-    return path
-
-
-class Opened:
-    """A page in the browser, and all that it said and asked for."""
-
-    def __init__(self, browser: Any, file: Path, address: str = "", **options: Any) -> None:
-        self.context = browser.new_context(viewport=WIDE, **options)
-        self.page = self.context.new_page()
-        self.said: list[str] = []
-        self.asked: list[str] = []
-        self.page.on("console", lambda message: self.said.append(f"{message.type}: {message.text}"))
-        self.page.on("pageerror", lambda error: self.said.append(str(error)))
-        self.page.on("request", lambda request: self.asked.append(request.url.split("#")[0]))
-        self.page.goto(f"{file.as_uri()}#{address}")
-        self.page.wait_for_selector("body[data-ready]")
-
-    def wait(self, condition: str) -> None:
-        """Until an expression holds; the page's policy lets no test make code of text within it."""
-        for _ in range(200):
-            if self.page.evaluate(condition):
-                return
-            self.page.wait_for_timeout(25)
-        raise AssertionError(condition)
-
-    def show(self, **setting: Any) -> dict[str, Any]:
-        """What the page shows at a setting."""
-        return self.page.evaluate(SHOW, address(**setting))
-
-
-def address(**setting: Any) -> str:
-    return urlencode({key: int(value) if isinstance(value, bool) else value for key, value in setting.items()})
-
-
-@pytest.fixture
-def opened(browser, file) -> Iterator[Opened]:
-    found = Opened(browser, file)
-    yield found
-    found.context.close()
 
 
 def expected(ledger: rl.Ledger) -> dict[str, float]:
@@ -326,15 +246,26 @@ def test_turns_are_those_of_crossovers(opened, models, setting):
     rows = opened.page.evaluate(
         "[...document.querySelectorAll('#turns tbody tr')].map((row) => [...row.cells].map((cell) => cell.textContent))"
     )
-    compared = 0
-    for name, axis, said in rows:
-        found = [each for each in answer.found if each.name == name and each.axis == axes[axis]]
-        if not found:
-            continue
-        compared += 1
-        turns = [f"{each.before} to {each.after} at {each.value:,}" for each in found if each.value is not None]
-        assert said == ("; ".join(turns) if turns else f"{found[0].before} throughout"), name
-    assert compared >= 9  # every GEMM and attention, the layers, the pass
+    shown = {(name, axes[axis]): said for name, axis, said in rows}
+    assert {(each.name, each.axis) for each in answer.found} <= set(shown)
+    for (name, axis), said in shown.items():
+        found = [each for each in answer.found if (each.name, each.axis) == (name, axis)]
+        if found:  # along the context the page asks more
+            assert said == "; ".join(map(turn_text, found)), name
+    tends = opened.page.locator("#tends").text_content()
+    if answer.limit_intensity is None:
+        assert tends == ""
+    else:
+        most, far = significant(answer.limit_tokens_per_second, 4), significant(answer.limit_intensity)
+        assert tends == f"As the batch grows the pass tends to {most} tokens/s at {far} FLOP/byte."
+
+
+def turn_text(each: Crossover) -> str:
+    """A turn as the page writes it: beside a threshold in the words of the command line."""
+    if each.kind in ("gain", "rate", "cost", "knee"):
+        then = words.then(each)
+        return f"{then} throughout" if each.value is None else f"{then} from {each.value:,}"
+    return f"{each.before} throughout" if each.value is None else f"{each.before} to {each.after} at {each.value:,}"
 
 
 def test_the_arithmetic_of_a_kernel(opened):
@@ -355,19 +286,21 @@ def test_the_file_is_small(file):
     assert file.stat().st_size < 750_000
 
 
-def test_a_chart_that_moved_is_the_chart_of_its_setting(browser, file):
-    """What a slider moved is drawn, once it stands, as a page opened there draws it: order, names and all."""
+def test_what_does_not_fit_goes_past_the_devices_end(opened):
+    """The bar of what is held has a mark where the device ends: at 79.33 of 87.28 GiB; none where it fits."""
+    mark = "[...document.querySelectorAll('#memory-bar b:not([hidden])')].map((each) => parseFloat(each.style.left))"
+    opened.show(model="qwen3-8b", device="h100-sxm", sequences=64)
+    assert opened.page.evaluate(mark) == [pytest.approx(100 * 79.33 / 87.28, abs=0.1)]
+    opened.show(model="qwen3-8b", device="h100-sxm", sequences=1)
+    assert opened.page.evaluate(mark) == []
 
-    def picture(shown: Opened) -> str:
-        shown.page.wait_for_timeout(400)  # past the moment after which it stands
-        with shown.page.expect_download() as saved:
-            shown.page.locator("#save-svg").click()
-        return Path(saved.value.path()).read_text("utf-8")
 
-    moved = Opened(browser, file, "sequences=1")
-    for sequences, context in ((300, 8192), (7, 100)):
-        moved.show(sequences=sequences, context=context)
-        fresh = Opened(browser, file, address(sequences=sequences, context=context))
-        assert picture(moved) == picture(fresh)
-        fresh.context.close()
-    moved.context.close()
+def test_a_device_that_cannot_be_compared_with(opened):
+    """One without the rate, or without a link between so many ranks, has no figures beside, and the page says why."""
+    for setting, why in (
+        ({"against": "v100-pcie"}, "NVIDIA V100 PCIe 16/32GB has no known bf16 peak to compare with."),
+        ({"against": "gh200-96gb", "tp": 8}, "has no known link that joins 8 ranks to compare with."),
+    ):
+        opened.show(model="qwen3-8b", device="h100-sxm", **setting)
+        assert opened.page.locator("#warnings").text_content().endswith(why)
+        assert not opened.page.locator("#readouts .beside").first.is_visible()

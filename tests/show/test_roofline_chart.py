@@ -95,8 +95,11 @@ def test_a_kernel_without_flops_is_told(decode):
     chart = decode.chart()
     footnote = next(each["value"] for each in chart.spec["signals"] if each["name"] == "footnote")
 
-    assert footnote == ["Not drawn, without FLOPs: embedding, <0.1 % of the time"]
+    assert footnote == ["Not drawn, without FLOPs, <0.1 % of the time: embedding"]
     assert len(Scene(chart)["dots"]) == len(decode) - 1
+    assert any(item.get("text") == footnote for item in Scene(chart).marks[""])
+    narrow = Scene(chart.sized(390)).marks[""]
+    assert any(item.get("text") == ["Not drawn, without FLOPs, <0.1 % of the time:", "embedding"] for item in narrow)
 
 
 @pytest.mark.parametrize("width", [770, 390])
@@ -123,17 +126,64 @@ def test_texts_keep_apart_and_inside(qwen, h100, workload, width):
     assert any(item["fontWeight"] == "bold" for item in scene["labels"])
 
 
-def test_the_text_of_a_slope_keeps_clear_of_dots_and_labels(decode):
-    """The rotated figure of the bandwidth is crossed by no label and stands on no dot."""
-    scene = Scene(decode.chart())
+@pytest.mark.parametrize("other", ["h100-sxm", "b200", "tpu-v6e"])
+def test_the_text_of_a_slope_keeps_clear_of_dots_and_labels(qwen, h100, other):
+    """The rotated figure of the bandwidth is crossed by no label and stands on no dot, whatever stands beside."""
+    own = rl.Device.load("tpu-v5e") if other == "tpu-v6e" else h100
+    scene = Scene(rl.predict(qwen, own, rl.Workload.decode(64, 2048)).chart(against=[rl.Device.load(other)]).sized(954))
     slope = scene["slope_labels"][0]
     turn = math.radians(slope["angle"])
     points = [(slope["x"] + t * math.cos(turn), slope["y"] - 10 + t * math.sin(turn)) for t in range(-30, 31, 5)]
 
     for box in scene.boxes("labels"):
         assert not any(box.left < x < box.right and box.top < y < box.bottom for x, y in points)
-    for dot in scene["dots"]:
+    for dot in [*scene["dots"], *scene["star"]]:
         assert all(math.dist((dot["x"], dot["y"]), point) > math.sqrt(dot["size"]) / 2 for point in points)
+
+
+@pytest.mark.parametrize("width", [770, 562, 390])
+@pytest.mark.parametrize("other", ["mi300x", "h100-nvl", "b200", "gb200"])
+def test_the_figures_of_close_roofs_stand_on_no_roof(qwen, h100, width, other):
+    """Roofs of two devices may lie a few pixels apart: no figure of theirs is crossed by a line of either."""
+    ledger = rl.predict(qwen, h100, rl.Workload.decode(64, 8192))
+    scene = Scene(ledger.chart(against=[rl.Device.load(other)]).sized(width))
+
+    assert scene.overlapping("flat_labels") == []
+    for box in scene.boxes("flat_labels"):
+        for rule in scene["flat_rules"]:
+            assert not (box.top < rule["y"] < box.bottom and rule["x"] < box.right), (box, rule)
+    for label in scene["slope_labels"]:
+        turn = math.radians(label["angle"])
+        side = label["dy"] - 4  # the middle of its letters, across the slope
+        middle = (label["x"] - side * math.sin(turn), label["y"] + side * math.cos(turn))
+        for rule in scene["slope_rules"]:
+            along = (middle[0] - rule["x"]) * math.sin(turn) - (middle[1] - rule["y"]) * math.cos(turn)
+            assert abs(along) > 5, (label["text"], rule)
+
+
+def test_a_roof_is_drawn_once(decode, h100):
+    """Against itself a device has one roof; beside one with other figures each says which it is."""
+    own = replace(h100, bandwidth=2 * h100.bandwidth, assumptions=("h100-sxm with figures of your own",))
+    beside = rl.predict(decode.model, own, decode.workload).chart(against=[h100])
+
+    assert Scene(decode.chart(against=[h100])).texts("flat_labels") == Scene(decode.chart()).texts("flat_labels")
+    assert Scene(decode.chart(against=[rl.Device.load("h100")])).texts("ridge_labels")[0] == "ridge 295 FLOP/byte"
+    assert Scene(beside).texts("slope_labels") == ["your h100-sxm 6.705 TB/s", "h100-sxm 3.352 TB/s"]
+
+
+def test_no_name_stands_on_a_dot(qwen, h100):
+    """The star inside the dot of a kernel that takes all of the time is named beside it; so is a dot on another."""
+    for workload in (rl.Workload.decode(4096, 2**20), rl.Workload.prefill(4, 8192), rl.Workload.prefill(1, 2048)):
+        scene = Scene(rl.predict(qwen, h100, workload, efficiency=(0.8, 0.75)).chart())
+        labels = scene.boxes("labels")
+
+        assert "whole pass" in [box.text for box in labels] or workload.groups[0].sequences == 1
+        for dot in scene["dots"]:
+            half = math.sqrt(dot["size"]) / 2 - 1
+            x, y = dot["x"], dot["y"]
+            for box in labels:
+                apart = box.right < x - half or box.left > x + half or box.bottom < y - half or box.top > y + half
+                assert apart, (box, dot["description"])
 
 
 def test_one_kernel(h100):
@@ -233,7 +283,7 @@ def test_kernels_of_unknown_cost_are_told(h100):
     points = [replace(known, measured=3e-5), replace(unknown, measured=1e-5)]
     chart = charts.roofline(points)
 
-    assert "Not drawn, cost unknown: mystery, 25 % of the time" in str(chart.spec["signals"])
+    assert "Not drawn, cost unknown, 25 % of the time: mystery" in str(chart.spec["signals"])
     assert "gemm" in " ".join(Scene(chart).texts("labels"))
 
 

@@ -97,8 +97,15 @@ def rates_in_use(drawn: Sequence[Dot], device: Device) -> list[str]:
 def roof_rows(devices: Sequence[Device], rates: Sequence[str], extra: Sequence[Roof] = ()) -> list[Json]:
     """Ceilings as rows of `roofs`: each device's bandwidth and peaks at these rates, then the extra ones."""
     rows: list[Json] = []
+    distinct: dict[object, Device] = {}
+    for each in devices:
+        distinct.setdefault((each.id, each.bandwidth, *each.peak.values()), each)
+    devices = list(distinct.values())
+    ids = [device.id for device in devices]
     for index, device in enumerate(devices):
-        whose = f"{visible(device.id)} " if len(devices) > 1 else ""
+        # One whose figures were changed, beside the listed one.
+        own = "your " if ids.count(device.id) > 1 and device.assumptions else ""
+        whose = f"{own}{visible(device.id)} " if len(devices) > 1 else ""
         known = [rate for rate in (rates if index == 0 else rates[:1]) if rate in device.peak]
         for nth, rate in enumerate(known):
             ridge = device.ridge_point(rate)
@@ -216,7 +223,7 @@ def footnotes(drawn: Sequence[Dot]) -> list[str]:
             named = ", ".join(visible(dot.point.name, 24) for dot in group[:_NAMED])
             more = f" and {len(group) - _NAMED} more" if len(group) > _NAMED else ""
             part = percent(share) if share >= 0.0005 else "<0.1 %"
-            lines.append(f"{why}: {named}{more}, {part} of the time")
+            lines.append(f"{why}, {part} of the time: {named}{more}")
     return lines
 
 

@@ -20,14 +20,15 @@ from typing import Any
 from roofline import program
 from roofline.bound import RESOURCES, VERDICTS
 from roofline.catalogue import devices as catalogue_devices
+from roofline.crossing import FAR, NEARLY, SHORT, SLIGHT, Crossover, Kind
 from roofline.device import Device, Topology
-from roofline.dtypes import FORMATS, STORED
+from roofline.dtypes import FORMATS, STORED, smaller
 from roofline.errors import BadValue, UnknownName
 from roofline.model import Model
 from roofline.num import Expr, Num
 from roofline.ops import operation
 from roofline.script import PRELUDE, script
-from roofline.show import render
+from roofline.show import render, words
 from roofline.show.guide import MODEL, START, STEPS
 from roofline.show.kinds import KINDS, kind_of
 from roofline.show.names import visible
@@ -71,7 +72,7 @@ def live_page(models: Mapping[str, Model], devices: Sequence[Device] | None = No
             )
     embedded = {name: Markup(_json(part)) for name, part in parts.items()}
     embedded["vega"] = Markup(base64.b64encode(gzip.compress(vega.encode(), 9, mtime=0)).decode())
-    scripts = [arithmetic, asset("engine.js"), asset("figures.js"), asset("controls.js")]
+    scripts = [arithmetic, *map(asset, ("engine.js", "figures.js", "tables.js", "controls.js"))]
     return page("live.html", "roofline: what limits a model", scripts, {"parts": embedded}, _SHEETS, [vega])
 
 
@@ -151,8 +152,24 @@ def exported(models: Mapping[str, Model], devices: Sequence[Device]) -> tuple[st
         "units": _UNITS,
         "most": MOST,
         "largest": LARGEST,
+        "smaller": {name: smaller(name) for name in FORMATS},
+        "far": FAR,
+        **{"nearly": NEARLY, "slight": SLIGHT, "short": SHORT},
+        "then": _then(),
     }
     return arithmetic, data
+
+
+def _then() -> dict[str, str]:
+    """What holds beyond a turn beside a threshold, by its label, in the words of the command line."""
+    labels: dict[str, tuple[Kind, float | None]] = {
+        **dict.fromkeys(("idle", "help"), ("gain", SLIGHT)),
+        **dict.fromkeys(("reached", "below"), ("rate", NEARLY)),
+        **dict.fromkeys(("dearer", "as cheap"), ("cost", SHORT)),
+        "own": ("knee", None),
+    }
+    turns = (Crossover("", kind, "sequences", None, None, "", name, share) for name, (kind, share) in labels.items())
+    return {each.after: words.then(each) for each in turns}
 
 
 def _model(

@@ -13,7 +13,7 @@ from roofline.bound import VERDICTS, Demand, Point, demands
 from roofline.byhand import ByHand
 from roofline.capacity import resident
 from roofline.comparison import Comparison
-from roofline.crossing import SLIGHT, WORDS, Crossover, Crossovers
+from roofline.crossing import WORDS, Crossovers
 from roofline.ledger import Ledger
 from roofline.show import words
 from roofline.show.terminal import Cell, bullets, table, text
@@ -68,7 +68,7 @@ def crossovers_text(answer: Crossovers) -> RenderableType:
         turns = each.value is not None
         at = f"{each.value:,}" if turns else "never"
         exact = significant(each.exact, 5) if each.exact is not None else ""
-        rows.append([each.name, at, WORDS[each.axis] if turns else "", exact, _then(each)])
+        rows.append([each.name, at, WORDS[each.axis] if turns else "", exact, words.then(each)])
     heads = [("what turns", "left"), ("from", "right"), ("", "left"), ("exactly at", "right"), ("then", "left")]
     reasons = [f"{each.name}: {each.reason}" for each in answer.found if each.reason]
     base = answer.base
@@ -86,25 +86,6 @@ def crossovers_text(answer: Crossovers) -> RenderableType:
         blocks += [text(), text(f"{said}{fits}.")]
     said = "What is counted, and what is left out (unpacking, overlap, caches), is as roofline predict states it."
     return Group(*blocks, text(), text(said, "dim"))
-
-
-def _then(each: Crossover) -> str:
-    """What holds from the turn on, or throughout."""
-    share = "" if each.threshold is None else percent(each.threshold, 1 if each.threshold < 2 * SLIGHT else 2)
-    words = {
-        ("longer", each.after): f"{each.after} longer",
-        ("gain", "idle"): f"gain under {share}",
-        ("gain", "help"): f"gain over {share}",
-        ("rate", "reached"): f"{share} of the limit",
-        ("rate", "below"): f"under {share} of it",
-        ("cost", "dearer"): f"{share} over 1 token",
-        ("cost", "as cheap"): f"within {share} of 1",
-        ("knee", "own"): "own time > shared",
-        ("verdict", "link"): "communication-bound",
-        ("verdict", "launch"): "latency-bound",
-        ("verdict", each.after): f"{each.after}-bound",
-    }
-    return words.get((each.kind, each.after), each.after)
 
 
 def _question(answer: Crossovers) -> list[str]:

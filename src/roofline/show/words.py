@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from roofline.units import GIGA, MEGA, TERA, gib, si, significant
+from roofline.crossing import SLIGHT, Crossover
+from roofline.units import GIGA, MEGA, TERA, gib, percent, si, significant
 from roofline.workload import CALL, Precision, Rows
 
 if TYPE_CHECKING:
@@ -138,3 +139,22 @@ def conditions(lever: Lever, held: Memory) -> str:
         each = f"{100 * lever.gain_per_device:+.0f} %"
         said.append(f"{'as much' if each[1:] == '0 %' else each} a device")
     return ", ".join(said)
+
+
+def then(each: Crossover) -> str:
+    """What holds from the turn of a crossover on, or throughout."""
+    share = "" if each.threshold is None else percent(each.threshold, 1 if each.threshold < 2 * SLIGHT else 2)
+    said = {
+        ("longer", each.after): f"{each.after} longer",
+        ("gain", "idle"): f"gain under {share}",
+        ("gain", "help"): f"gain over {share}",
+        ("rate", "reached"): f"{share} of the limit",
+        ("rate", "below"): f"under {share} of it",
+        ("cost", "dearer"): f"{share} over 1 token",
+        ("cost", "as cheap"): f"within {share} of 1",
+        ("knee", "own"): "own time > shared",
+        ("verdict", "link"): "communication-bound",
+        ("verdict", "launch"): "latency-bound",
+        ("verdict", each.after): f"{each.after}-bound",
+    }
+    return said.get((each.kind, each.after), each.after)

@@ -34,7 +34,8 @@ def bars_spec() -> Json:
             {"name": "value_unit", "value": ""},
             {"name": "bars", "value": 1},
             {"name": "most", "value": 1},
-            {"name": "legend_columns", "update": "narrow ? 3 : 8"},
+            {"name": "legend_room", "update": f"isValid(legend_rooms[1]) ? legend_rooms[1] : width + {LEFT}"},
+            {"name": "legend_columns", "update": f"max(1, floor((width + {LEFT}) / legend_room))"},
             {"name": "legend_lines", "update": "ceil(length(data('legend')) / legend_columns)"},
             {"name": "height", "update": f"bars * {_BAR + 12} - 12"},
         ],
@@ -72,6 +73,9 @@ def _data() -> list[Json]:
             "name": "legend",
             "values": [],
             "transform": [
+                # Columns as wide as the longest name, in a font a fifth wider than the one that is asked for.
+                formula("room", f"1.2 * {CHAR} * length(datum.name) + 30"),
+                {"type": "extent", "field": "room", "signal": "legend_rooms"},
                 {"type": "window", "ops": ["row_number"], "as": ["nth"]},
                 formula("colour", "dark ? datum.dark : datum.light"),
                 formula("column", "(datum.nth - 1) % legend_columns"),
@@ -104,8 +108,7 @@ def _axes() -> list[Json]:
 
 def _marks() -> list[Json]:
     top: Json = {"scale": "y", "field": "bar"}
-    spread = "EDGE - LEFT + datum.column * (width + LEFT) / legend_columns".replace("EDGE", str(EDGE))
-    place = spread.replace("LEFT", str(LEFT))
+    place = f"{EDGE - LEFT} + datum.column * legend_room"
     return [
         *heading(),
         {
@@ -183,5 +186,6 @@ def _marks() -> list[Json]:
             "legend",
             text_at(signal(f"{place} + 14"), signal("above + 6 + 17 * datum.line"), "datum.name")
             | {"baseline": {"value": "middle"}, "font": {"value": FONT}},
+            name="legend_labels",
         ),
     ]

@@ -43,7 +43,13 @@ def signal(expr: str) -> Json:
 def mark(kind: str, data: str | None, update: Json, **more: Any) -> Json:
     """A mark; those that are not data are hidden from screen readers."""
     source: Json = {} if data is None else {"from": {"data": data}}
-    return {"type": kind, "aria": False, "interactive": False, **source, "encode": {"update": update}, **more}
+    return {"type": kind, "aria": False, "interactive": False, **source, "encode": encoding(update), **more}
+
+
+def encoding(channels: Json, **more: Json) -> Json:
+    """The encoding of a mark: what has one value is set once, what follows a signal or a row at each update."""
+    fixed = {name: each for name, each in channels.items() if each.keys() == {"value"}}
+    return {"enter": fixed, "update": {name: each for name, each in channels.items() if name not in fixed}, **more}
 
 
 def palette_signals() -> list[Json]:

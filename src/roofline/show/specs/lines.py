@@ -125,10 +125,11 @@ def ridges_spec() -> Json:
                 "name": "shadows",
                 "source": "devices",
                 "transform": [
-                    formula("px", "scale('x', datum.year) - 6"),
-                    formula("py", "scale('y', datum.ridge) - 6"),
-                    formula("text", "'M'"),
-                    formula("height", "8"),
+                    # Laid out to the right of where it is, as the first side of names is.
+                    formula("px", "scale('x', datum.year) - 8"),
+                    formula("py", "scale('y', datum.ridge)"),
+                    formula("text", "'\u2014'"),
+                    formula("height", "9"),
                     formula("order", "0"),
                     formula("side", "0"),
                 ],
@@ -169,7 +170,7 @@ def ridges_spec() -> Json:
         "marks": [
             *heading(),
             mark("text", None, text_at({"value": EDGE - LEFT}, {"value": -12}, "'ridge point [FLOP/byte]'")),
-            *label_marks([_device_dots()], BESIDE),
+            *label_marks([_device_dots()], BESIDE, ()),
         ],
     }
     return spec

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from roofline.show.specs.base import (
     FONT,
     Json,
+    encoding,
     mark,
     percentage,
     prefixed,
@@ -39,6 +40,7 @@ def tooltip() -> str:
 
 # To the lower right of a dot on a slope, and to its upper left, there is no roof.
 _BELOW = ("bottom-right", "top-left", "bottom", "bottom-left", "left", "right", "top", "top-right")
+_FARTHER = ("bottom", "top", "bottom-right", "top-left", "bottom-left", "top-right")
 BESIDE = ("right", "left", "top", "bottom", "top-right", "bottom-right", "top-left", "bottom-left")
 
 
@@ -89,7 +91,7 @@ def roof_marks() -> list[Json]:
             {
                 "x": signal(x("datum.middle")),
                 "y": signal(y("datum.middle * datum.bandwidth")),
-                "dy": {"value": -6},
+                "dy": signal("datum.under ? 14 : -6"),
                 "angle": signal("angle"),
                 "align": {"value": "center"},
                 "text": signal("datum.slope"),
@@ -103,8 +105,7 @@ def roof_marks() -> list[Json]:
             "flats",
             {
                 "x": signal("width - 4"),
-                "y": signal(y("datum.peak") + " - datum.lift"),
-                "dy": {"value": -6},
+                "y": signal("datum.baseline"),
                 "align": {"value": "right"},
                 "text": signal("datum.flat"),
                 **text,
@@ -152,8 +153,8 @@ def dot_marks() -> list[Json]:
             "type": "symbol",
             "name": "dots",
             "from": {"data": "placed"},
-            "encode": {
-                "update": {
+            "encode": encoding(
+                {
                     "x": x,
                     "y": y,
                     "size": {"field": "area"},
@@ -168,15 +169,15 @@ def dot_marks() -> list[Json]:
                     "description": {"field": "spoken"},
                 },
                 # Said when it is asked for: worked out for each dot at each move of a slider it would take longest.
-                "hover": {"tooltip": signal(tooltip())},
-            },
+                hover={"tooltip": signal(tooltip())},
+            ),
         },
         {
             "type": "symbol",
             "name": "star",
             "from": {"data": "total"},
-            "encode": {
-                "update": {
+            "encode": encoding(
+                {
                     "x": x,
                     "y": y,
                     "size": {"value": 260},
@@ -187,14 +188,19 @@ def dot_marks() -> list[Json]:
                     "ariaRoleDescription": {"value": "whole pass"},
                     "description": {"field": "spoken"},
                 },
-                "hover": {"tooltip": signal(tooltip())},
-            },
+                hover={"tooltip": signal(tooltip())},
+            ),
         },
     ]
 
 
-def label_marks(between: Sequence[Json], order: Sequence[str] = _BELOW) -> list[Json]:
-    """Names that keep clear of each other, of the dots and of the roofs' figures."""
+def label_marks(
+    between: Sequence[Json], order: Sequence[str] = _BELOW, farther: Sequence[str] = _FARTHER
+) -> list[Json]:
+    """Names that keep clear of each other, of the dots and of the roofs' figures.
+
+    On which sides of a dot, in which order; `farther`: at a line's distance, where there is no room beside it.
+    """
     text = {"text": signal("datum.datum.text"), "font": {"value": FONT}}
     size = {"fontSize": signal("datum.datum.height || 11")}
     return [
@@ -232,8 +238,8 @@ def label_marks(between: Sequence[Json], order: Sequence[str] = _BELOW) -> list[
                     "avoidBaseMark": False,
                     "size": signal("[width, height]"),
                     "sort": {"field": "datum.datum.order"},
-                    "anchor": list(order),
-                    "offset": [3],
+                    "anchor": [*order, *farther],
+                    "offset": [*[3] * len(order), *[20] * len(farther)],
                 }
             ],
         ),

@@ -24,17 +24,23 @@ from roofline.show.specs.base import (
     kind_scales,
     mark,
     palette_signals,
-    percentage,
     signal,
 )
 from roofline.show.specs.marks import dot_marks, label_marks, roof_marks
+from roofline.show.specs.texts import AT_DOT, close_to_others, rise, texts
 
 
 def _signals() -> list[Json]:
-    least, most = "x_extent[0]", "x_extent[1]"
+    least, most, slowest, fastest = "x_extent[0]", "x_extent[1]", "y_extent[0]", "y_extent[1]"
     return [
         *palette_signals(),
         {"name": "footnote", "value": []},
+        # On a phone the names stand below what they are.
+        {
+            "name": "notes",
+            "update": "!narrow || !length(footnote) ? footnote : "
+            "split(replace(join(footnote, '|'), regexp('[:] ', 'g'), ':|'), '|')",
+        },
         {"name": "rate_size", "value": 1},
         {"name": "rate_unit", "value": "FLOP/s"},
         {"name": "kinds", "value": []},
@@ -45,7 +51,7 @@ def _signals() -> list[Json]:
         {"name": "kind_columns", "update": "narrow ? 3 : 8"},
         *heading_signals("32 + 17 * ceil(length(kinds) / kind_columns)"),
         {"name": "most_labels", "update": "narrow ? 7 : 18"},
-        {"name": "most_names", "update": "narrow || measured ? 1 : 3"},
+        {"name": "most_names", "update": "width < 560 || measured ? 1 : 3"},
         {"name": "most_area", "update": "narrow ? 900 : 1500"},
         CHOSEN,
         {
@@ -58,36 +64,44 @@ def _signals() -> list[Json]:
         },
         # Names stand to the right of dots: how many times their intensity the axis goes on.
         {"name": "room", "update": "narrow ? 4 : measured ? 20 : 8"},
+        # Ends of the axes, each a number of its own in steps of a decade: one that stays is seen to stay, and what
+        # hangs on it is not drawn anew at every move of a slider.
         {
-            "name": "x_domain",
-            "update": f"[{_half_decade('floor', f'min(isValid({least}) ? {least} / 1.6 : 1, ridge_extent[0] / 40)')}, "
-            f"{_half_decade('ceil', f'max(isValid({most}) ? {most} * room : 1, ridge_extent[1] * 6)')}]",
+            "name": "x_low",
+            "update": _step("floor", f"min(isValid({least}) ? {least} / 1.6 : 1, ridge_extent[0] / 40)", 2),
         },
         {
-            "name": "y_domain",
-            "update": "[min(isValid(y_extent[0]) ? y_extent[0] / 3 : peak_extent[1], x_domain[0] * bandwidth_extent[0]"
-            " * 0.8), max(isValid(y_extent[1]) ? y_extent[1] * 1.8 : 0, peak_extent[1] * 2.6)]",
+            "name": "x_high",
+            "update": _step("ceil", f"max(isValid({most}) ? {most} * room : 1, ridge_extent[1] * 6)", 2),
         },
-        {"name": "decades_x", "update": "log(x_domain[1] / x_domain[0]) / LN10"},
-        {"name": "decades_y", "update": "log(y_domain[1] / y_domain[0]) / LN10"},
+        {
+            "name": "y_low",
+            "update": _step(
+                "floor",
+                f"min(isValid({slowest}) ? {slowest} / 3 : peak_extent[1], x_low * bandwidth_extent[0] * 0.8)",
+                4,
+            ),
+        },
+        {"name": "y_high", "update": f"max(isValid({fastest}) ? {fastest} * 1.8 : 0, peak_extent[1] * 2.6)"},
+        {"name": "decades_x", "update": "log(x_high / x_low) / LN10"},
+        {"name": "decades_y", "update": "log(y_high / y_low) / LN10"},
         {"name": "angle", "update": "-atan2(height / decades_y, width / decades_x) * 180 / PI"},
     ]
 
 
-def _half_decade(rounded: str, expr: str) -> str:
-    return f"pow(10, {rounded}(2 * log({expr}) / LN10) / 2)"
+def _step(rounded: str, expr: str, parts: int) -> str:
+    """The expression rounded to a step of a decade in so many parts."""
+    return f"pow(10, {rounded}({parts} * log({expr}) / LN10) / {parts})"
 
 
 def _extent(*fields: str) -> list[Json]:
     return [{"type": "extent", "field": field, "signal": f"{field}_extent"} for field in fields]
 
 
-_AT_DOT = (formula("px", "scale('x', datum.x)"), formula("py", "scale('y', datum.y)"))
-
-
 def _data() -> list[Json]:
     drawn = keep("datum.flops > 0 && datum.bytes > 0 && datum.seconds > 0")
     position = [drawn, formula("x", "datum.flops / datum.bytes"), formula("y", "datum.flops / datum.seconds")]
+    across = "cos(angle * PI / 180)"
     costliest = {"field": ["share", "row"], "order": ["descending", "ascending"]}
     return [
         {
@@ -147,17 +161,23 @@ def _data() -> list[Json]:
                     "fields": ["row", "share", "seconds", "bound_seconds", "area", "rank", "x", "y"],
                     "as": ["rows", "share", "seconds", "bound_seconds", "area", "rank", "x", "y"],
                 },
-                *_AT_DOT,
+                *AT_DOT,
             ],
         },
         {
-            # Where the text of the slopes is farthest from any dot.
+            "name": "branches",
+            "source": "roofs",
+            "transform": [keep("!datum.main"), formula("x", "datum.ridge")],
+        },
+        {
+            # Where the text of the slopes is farthest from any dot, and from where another roof leaves them.
             "name": "spots",
-            "source": ["clusters", "total"],
+            "source": ["clusters", "total", "branches"],
             "transform": [
                 formula("part", "[0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8]"),
                 {"type": "flatten", "fields": ["part"]},
-                formula("at", "x_domain[0] * pow(ridge_extent[1] / x_domain[0], datum.part)"),
+                formula("low", "max(x_low, y_low / data('roofs')[0].bandwidth)"),
+                formula("at", "datum.low * pow(data('roofs')[0].ridge / datum.low, datum.part)"),
                 formula(
                     "away", "abs(log(datum.at / datum.x)) / LN10 * width / decades_x - sqrt(datum.area || 260) / 2"
                 ),
@@ -174,144 +194,16 @@ def _data() -> list[Json]:
                 formula("slope", "narrow ? (datum.main ? datum.slope_short : '') : datum.slope"),
                 keep("datum.slope || datum.slope_short"),
                 formula("part", "length(data('spots')) ? data('spots')[0].part : 0.4"),
-                formula("from", "max(x_domain[0], y_domain[0] / datum.bandwidth)"),
+                formula("from", "max(x_low, y_low / datum.bandwidth)"),
                 formula("middle", "datum.from * pow(datum.ridge / datum.from, datum.part)"),
                 formula("size", f"{CHAR} * length(datum.slope)"),
                 formula("room", "width / decades_x * log(datum.ridge / datum.from) / LN10"),
-            ],
-        },
-        *_texts(),
-    ]
-
-
-def _texts() -> list[Json]:
-    """What the label transform lays out, in order: texts with a fixed place, dots to keep clear of, then labels."""
-
-    def fixed(name: str, source: str, text: str, x: str, y: str) -> Json:
-        rows = [formula("text", text), formula("order", "0"), formula("side", "0")]
-        return {"name": name, "source": source, "transform": [*rows, formula("px", x), formula("py", y)]}
-
-    ridge_width = f"{CHAR} * length(datum.ridge_label)"
-    return [
-        {
-            "name": "flats",
-            "source": "roofs",
-            "transform": [
-                keep("datum.flat"),
-                # A text that would reach over the slope goes without its device.
-                formula("room", f"width - scale('x', datum.ridge) - {CHAR} * length(datum.flat)"),
-                formula("flat", "datum.main || datum.room > 0 ? datum.flat : datum.flat_short"),
-                formula("size", f"{CHAR} * length(datum.flat)"),
-                formula("lift", "datum.main && length(data('on_top')) ? min(data('on_top')[0].reach || 0, 40) : 0"),
-            ],
-        },
-        {
-            "name": "slope_shadows",
-            "source": "slopes",
-            "transform": [
-                keep("datum.size && datum.room > datum.size"),
-                formula("part", "sequence(-datum.size / 2, datum.size / 2 + 8, 8)"),
-                {"type": "flatten", "fields": ["part"]},
-                formula("px", "scale('x', datum.middle) + datum.part * cos(angle * PI / 180) - 2"),
-                formula("py", "scale('y', datum.middle * datum.bandwidth) + datum.part * sin(angle * PI / 180) - 20"),
-                formula("text", "'M'"),
-                formula("height", "8"),
-                formula("order", "0"),
-                formula("side", "0"),
-            ],
-        },
-        {
-            "name": "ridges",
-            "source": "roofs",
-            "transform": [
-                keep("datum.ridge_label"),
-                {
-                    "type": "window",
-                    "sort": {"field": "ridge", "order": "descending"},
-                    "ops": ["row_number"],
-                    "as": ["step"],
-                },
-                formula("left", f"scale('x', datum.ridge) + {ridge_width} > width - 4"),
-            ],
-        },
-        fixed(
-            "flat_texts", "flats", "datum.flat", "width - 4 - datum.size", "scale('y', datum.peak) - 16 - datum.lift"
-        ),
-        fixed(
-            "ridge_texts",
-            "ridges",
-            "datum.ridge_label",
-            f"scale('x', datum.ridge) + (datum.left ? -6 - {ridge_width} : 3)",
-            "height - 5 - 15 * datum.step",
-        ),
-        {
-            "name": "shadows",
-            "source": "clusters",
-            "transform": [
-                formula("height", "0.5 * sqrt(datum.area)"),
-                formula("px", "datum.px - datum.height / 2 - 2"),
-                formula("py", "datum.py - datum.height / 2 - 2"),
-                formula("text", "'M'"),
-                formula("order", "1"),
-                formula("side", "0"),
-            ],
-        },
-        {
-            "name": "star_shadow",
-            "source": "total",
-            "transform": [
-                formula("height", "13"),
-                formula("px", "scale('x', datum.x) - 9"),
-                formula("py", "scale('y', datum.y) - 9"),
-                formula("text", "'M'"),
-                formula("order", "1"),
-                formula("side", "0"),
-            ],
-        },
-        {
-            "name": "star_texts",
-            "source": "total",
-            "transform": [
-                formula("text", "datum.label"),
-                formula("order", "2.5"),
-                formula("side", "15"),
-                formula("shown", "true"),
-                *_AT_DOT,
-            ],
-        },
-        {
-            "name": "kernel_texts",
-            "source": "clusters",
-            "transform": [
-                keep("datum.rank === 1 || (datum.rank <= most_labels && datum.share >= least_share)"),
-                formula(
-                    "names", "truncate(join(pluck(slice(datum.rows, 0, most_names), 'short'), ', '), narrow ? 20 : 34)"
+                *close_to_others(
+                    "bandwidth", f"{rise('bandwidth')} * {across}", f"{rise('lower', 'bandwidth')} * {across}"
                 ),
-                formula("more", "length(datum.rows) - most_names"),
-                formula(
-                    "part",
-                    f"measured ? {percentage('datum.bound_seconds / datum.seconds')} + ' of bound' : "
-                    f"{percentage('datum.share')}",
-                ),
-                formula("text", "datum.names + (datum.more > 0 ? ' +' + datum.more : '') + ' · ' + datum.part"),
-                # The costliest is never without a name.
-                formula("order", "datum.rank === 1 ? 0.5 : 2 + datum.rank"),
-                formula("side", "sqrt(datum.area)"),
-                formula("shown", "true"),
             ],
         },
-        {
-            "name": "texts",
-            "source": [
-                "flat_texts",
-                "ridge_texts",
-                "slope_shadows",
-                "star_shadow",
-                "shadows",
-                "star_texts",
-                "kernel_texts",
-            ],
-        },
+        *texts(),
     ]
 
 
@@ -325,16 +217,27 @@ def roofline_spec() -> Json:
         "background": signal("paper"),
         "autosize": "none",
         "padding": signal(
-            f"{{left: {LEFT}, right: {RIGHT}, top: top, "
-            "bottom: 46 + (length(footnote) ? 8 + 14 * length(footnote) : 0)}"
+            f"{{left: {LEFT}, right: {RIGHT}, top: top, bottom: 46 + (length(notes) ? 8 + 14 * length(notes) : 0)}}"
         ),
         "width": 700,
         "height": 380,
         "signals": _signals(),
         "data": _data(),
         "scales": [
-            {"name": "x", "type": "log", "domain": signal("x_domain"), "range": "width", "nice": False},
-            {"name": "y", "type": "log", "domain": signal("y_domain"), "range": "height", "nice": False},
+            {
+                "name": "x",
+                "type": "log",
+                "domain": [signal("x_low"), signal("x_high")],
+                "range": "width",
+                "nice": False,
+            },
+            {
+                "name": "y",
+                "type": "log",
+                "domain": [signal("y_low"), signal("y_high")],
+                "range": "height",
+                "nice": False,
+            },
             *kind_scales(),
         ],
         "axes": [
@@ -379,7 +282,7 @@ def roofline_spec() -> Json:
                     "x": {"value": EDGE - LEFT},
                     "y": {"signal": "height + 56"},
                     "lineHeight": {"value": 14},
-                    "text": signal("footnote"),
+                    "text": signal("notes"),
                     "limit": signal(f"width + {LEFT}"),
                     "font": {"value": FONT},
                     "fontSize": {"value": 11},

@@ -1,17 +1,12 @@
-// The page itself: controls, readouts, tables, the walk through, and the address that holds the whole setting.
+// The page itself: controls, the walk through, and the address that holds the whole setting.
 (async () => {
   const read = (id) => JSON.parse(document.getElementById(`page-${id}`).textContent);
   const data = read("data"), guide = read("guide");
   const engine = rooflineEngine(data, rooflineArithmetic);
-  const { significant, percent, count, si, gib, scale, column, intensity, share, many } = engine.text;
+  const { significant, percent, count, si, gib, many } = engine.text;
   const { GIB, GIGA, TERA } = data.units;
-  const $ = (id) => document.getElementById(id);
-  const make = (tag, text, attributes = {}) => {
-    const node = document.createElement(tag);
-    if (text !== undefined) node.textContent = text;
-    for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
-    return node;
-  };
+  const { $, make, set, put, say } = rooflineDom;
+  const tables = rooflineTables(data, engine);
 
   // --- The setting -----------------------------------------------------------------------------------------------
 
@@ -118,34 +113,35 @@
   };
   const stopsOf = (key) => (key === "tp" ? ranksFor(state) : STOPS[key]);
   const nearest = (stops, value) => stops.reduce((best, each, i) => (Math.abs(each - value) < Math.abs(stops[best] - value) ? i : best), 0);
+  const rowOf = Object.fromEntries([...document.querySelectorAll("[data-for]")].map((row) => [row.dataset.for, row]));
   const writeControls = () => {
     renewed("weights", weightsOf(state));
     renewed("compute", data.devices[state.device].rates);
-    for (const key of ["model", "device", "against", "weights", "kv", "activations", "compute"]) $(key).value = state[key];
-    $(`phase-${state.phase}`).checked = true;
-    $(`times-${state.times}`).checked = true;
-    $("fused").checked = state.fused;
-    $("arithmetic").checked = state.arithmetic;
+    for (const key of ["model", "device", "against", "weights", "kv", "activations", "compute"]) put($(key), "value", state[key]);
+    put($(`phase-${state.phase}`), "checked", true);
+    put($(`times-${state.times}`), "checked", true);
+    put($("fused"), "checked", state.fused);
+    put($("arithmetic"), "checked", state.arithmetic);
     for (const key of Object.keys(STOPS)) {
       const stops = stopsOf(key), range = $(`${key}-range`), field = $(key);
-      range.max = stops.length - 1;
-      range.value = nearest(stops, state[key]);
-      range.setAttribute("aria-valuetext", count(state[key]));
-      range.disabled = stops.length === 1;
-      if (document.activeElement !== field || Number(field.value) !== state[key]) field.value = state[key];
+      put(range, "max", `${stops.length - 1}`);
+      put(range, "value", `${nearest(stops, state[key])}`);
+      say(range, "aria-valuetext", count(state[key]));
+      put(range, "disabled", stops.length === 1);
+      if (document.activeElement !== field || Number(field.value) !== state[key]) put(field, "value", `${state[key]}`);
     }
     const listed = data.devices[state.device];
     const known = { bandwidth: listed.bandwidth, peak: listed.peak[state.compute], capacity: listed.capacity, link: listed.link?.[1] };
     for (const [key, unit] of Object.entries(HELD)) {
       const field = $(key), value = state[key] ?? known[key];
-      if (document.activeElement !== field) field.value = value == null ? "" : Number((value / unit).toPrecision(6));
-      field.disabled = known[key] == null && key === "link";
+      if (document.activeElement !== field) put(field, "value", value == null ? "" : `${Number((value / unit).toPrecision(6))}`);
+      put(field, "disabled", known[key] == null && key === "link");
     }
-    if (Object.keys(HELD).some((key) => state[key] != null)) $("hypothetical").open = true;
-    document.querySelector('[data-for="new"]').hidden = state.phase === "decode";
-    for (const key of ["eb", "ec"]) document.querySelector(`[data-for="${key}"]`).hidden = state.times === "bound";
-    document.querySelector('[data-for="context"] label').textContent = state.phase === "decode" ? "Context" : "Cached before";
-    $("tokens-in-pass").textContent = `${many(engine.tokensOf(state), "token")} in the pass`;
+    if (Object.keys(HELD).some((key) => state[key] != null)) put($("hypothetical"), "open", true);
+    put(rowOf.new, "hidden", state.phase === "decode");
+    for (const key of ["eb", "ec"]) put(rowOf[key], "hidden", state.times === "bound");
+    set(rowOf.context.querySelector("label"), state.phase === "decode" ? "Context" : "Cached before");
+    set($("tokens-in-pass"), `${many(engine.tokensOf(state), "token")} in the pass`);
   };
 
   const change = (changes, { keepStep = false } = {}) => {
@@ -179,41 +175,11 @@
   // --- The answer ------------------------------------------------------------------------------------------------
 
   let answer, beside, held;
-  const against = () => (state.against && data.devices[state.against].peak[state.compute]
+  // Why the other device cannot be compared with, or "".
+  const apart = ({ name, peak, ranks }) => (!peak[state.compute] ? `${name} has no known ${state.compute} peak to compare with`
+    : ranks.includes(state.tp) ? "" : `${name} has no known link that joins ${state.tp} ranks to compare with`);
+  const against = () => (state.against && !apart(data.devices[state.against])
     ? engine.evaluate({ ...state, device: state.against, against: "", ...figures }) : null);
-  const set = (node, text) => { if (node.textContent !== text) node.textContent = text; };
-
-  const readoutsOf = ({ total, device, setting, ridge }) => [
-    ["tokens_per_second", "tokens/s", total.tokens_per_second, significant(total.tokens_per_second, 4),
-      setting.times === "bound" ? "at the bound" : `at ${setting.eb} % bandwidth, ${setting.ec} % peak`],
-    ["seconds", "a pass", total.seconds, si(total.seconds, "s"), `floor ${si(total.floor_seconds, "s")}`],
-    ["intensity", "intensity", total.intensity, `${significant(total.intensity)} FLOP/byte`, `ridge ${significant(ridge)}`],
-    ["of_peak", "of peak", total.of_peak, percent(total.of_peak), `of ${si(device.peak[setting.compute], "FLOP/s")} ${setting.compute}, dense`],
-    ["bytes", "bytes moved", total.bytes, gib(total.bytes), `for ${si(total.flops, "FLOP")}`],
-  ];
-  const writeReadouts = () => {
-    const place = $("readouts"), rows = readoutsOf(answer);
-    const fit = held.fits == null ? "unknown" : held.fits ? "fits" : "does not fit";
-    rows.push(["total_bytes", "memory", held.total_bytes, gib(held.total_bytes),
-      held.capacity_bytes == null ? "capacity unknown" : `of ${gib(held.capacity_bytes)}: ${fit}`]);
-    const other = beside ? readoutsOf(beside) : [];
-    rows.forEach(([key, name, value, text, meaning], i) => {
-      let box = place.children[i];
-      if (!box) {
-        box = make("div");
-        box.append(make("dt", name), make("dd", "", { id: `out-${key}` }), make("dd"), make("dd", "", { class: "beside" }));
-        place.append(box);
-      }
-      const [, dd, meant, against] = box.children;
-      set(dd, text);
-      dd.dataset.value = value;
-      set(meant, meaning);
-      meant.classList.toggle("bad", key === "total_bytes" && held.fits === false);
-      const shown = other[i] ? `${other[i][3]} on ${beside.setting.device}` : "";
-      set(against, shown);
-      against.hidden = !shown;
-    });
-  };
 
   const warnings = () => {
     const said = [...answer.device.assumptions, ...data.models[state.model].assumptions];
@@ -221,7 +187,7 @@
     const most = data.models[state.model].positions;
     if (most && reached > most) said.push(`${count(reached)} positions are past the ${count(most)} that the model's config names`);
     if (answer.device.changed) said.push(`${state.device} with figures of your own: a hypothetical device`);
-    if (state.against && !beside) said.push(`${data.devices[state.against].name} has no known ${state.compute} peak to compare with`);
+    if (state.against && !beside) said.push(apart(data.devices[state.against]));
     return said;
   };
   const assumptions = () => {
@@ -236,88 +202,6 @@
     if (!answer.device.peak["fp32-vector"]) said.push(`The fp32-vector peak of ${state.device} is unknown: small kernels are bounded by memory alone`);
     said.push("Memory is weights, cache and the hungriest kernel's activations; a runtime keeps some more for itself");
     return said;
-  };
-
-  // The formula of a kernel in its dims, with its numbers.
-  const sumsOf = (kernel) => {
-    const formula = data.formulas[`${kernel.op} ${Object.keys(kernel.dims).join(" ")}`]?.[state.phase] ?? "";
-    const put = formula.replace(/[a-z_]+/g, (name) => (name in kernel.dims ? count(kernel.dims[name]) : name));
-    const signs = (text) => text.replaceAll("*", "×");
-    const once = kernel.count > 1 ? `${kernel.count} × ` : "";
-    const parts = [];
-    if (formula && formula !== "0") parts.push(`${signs(formula)} = ${once}(${signs(put)}) = ${si(kernel.flops, "FLOP")}`);
-    const rest = kernel.bytes - kernel.weight_bytes - kernel.kv_bytes;
-    const bytes = [["weights", kernel.weight_bytes], ["KV", kernel.kv_bytes], ["rest", rest]].filter(([, n]) => n > 0);
-    parts.push(`${bytes.map(([role, n]) => `${role} ${si(n, "B")}`).join(" + ")} = ${si(kernel.bytes, "B")}`);
-    const times = [["compute", kernel.compute_seconds], ["memory", kernel.memory_seconds], ["link", kernel.link_seconds]].filter(([, t]) => t > 0);
-    parts.push(`${once}max(${times.map(([name, t]) => `${name} ${si(t, "s")}`).join(", ")}) = ${si(kernel.bound_seconds, "s")}`);
-    return parts.join("\n");
-  };
-
-  const fill = (body, rows) => {
-    while (body.rows.length > rows.length) body.deleteRow(-1);
-    rows.forEach((cells, i) => {
-      const row = body.rows[i] ?? body.insertRow();
-      while (row.cells.length > cells.length) row.deleteCell(-1);
-      cells.forEach(([text, kind], j) => {
-        const cell = row.cells[j] ?? row.insertCell();
-        set(cell, text);
-        if (cell.className !== kind) cell.className = kind;
-      });
-    });
-  };
-  const writeKernels = () => {
-    const { kernels, total } = answer, derated = state.times === "derated";
-    const [flopSize, flopUnit] = scale(total.flops, "FLOP"), [byteSize, byteUnit] = scale(total.bytes, "B");
-    const [timeSize, timeUnit] = scale(total.seconds, "s");
-    const columnOf = (field, size) => column([...kernels.map((each) => each[field]), total[field]], size, 5);
-    const flops = columnOf("flops", flopSize), bytes = columnOf("bytes", byteSize);
-    const bounds = columnOf("bound_seconds", timeSize), times = columnOf("seconds", timeSize);
-    const heads = [["kernel", "name"], ["calls", ""], [flopUnit, ""], [byteUnit, ""], ["FLOP/byte", ""], ["bound by", "text"],
-      [`bound ${timeUnit}`, ""], ...(derated ? [[`derated ${timeUnit}`, ""]] : []), ["share", ""]];
-    const head = $("kernels").tHead, titles = JSON.stringify(heads);
-    if (head.dataset.titles !== titles) {
-      head.dataset.titles = titles;
-      const row = make("tr");
-      for (const [title, kind] of heads) row.append(make("th", title, { scope: "col", class: kind ? "text" : "" }));
-      head.replaceChildren(row);
-    }
-    const line = (each, i, name) => [[name, "text name"], [each.count === undefined ? "" : count(each.count), ""], [flops[i], ""], [bytes[i], ""],
-      [intensity(each.flops / each.bytes), ""], [each.bound, "text"], [bounds[i], ""], ...(derated ? [[times[i], ""]] : []),
-      [share(each.seconds / total.seconds), ""]];
-    const most = kernels.reduce((best, each, i) => (each.seconds > kernels[best].seconds ? i : best), 0);
-    const rows = kernels.flatMap((each, i) => {
-      const own = [line(each, i, each.name), i === most ? "strong" : ""];
-      return state.arithmetic ? [own, [[[sumsOf(each), "sum"]], "sums"]] : [own];
-    });
-    rows.push([line(total, kernels.length, "the pass"), "total"]);
-    fill($("kernels").tBodies[0], rows.map(([cells]) => cells));
-    [...$("kernels").tBodies[0].rows].forEach((row, i) => {
-      const kind = rows[i][1];
-      if (row.className !== kind) row.className = kind;
-      row.cells[0].colSpan = kind === "sums" ? heads.length : 1;
-    });
-  };
-
-  const writeMemory = () => {
-    const parts = [["weights", held.weight_bytes, "weights"], ["kv", held.kv_bytes, "KV cache"], ["activations", held.activation_bytes, "activations"]];
-    const whole = Math.max(held.capacity_bytes ?? 0, held.total_bytes);
-    const bar = $("memory-bar");
-    parts.forEach(([kind, bytes], i) => {
-      const piece = bar.children[i] ?? bar.appendChild(make("i", undefined, { class: kind }));
-      piece.style.width = `${(100 * bytes) / whole}%`;
-    });
-    const [fits, largest] = engine.fitTexts(answer, held);
-    bar.setAttribute("aria-label", `${parts.map(([, bytes, name]) => `${name} ${gib(bytes)}`).join(", ")}. ${fits}`);
-    const place = $("fits");
-    if (!place.children.length) {
-      for (const [kind] of parts) { const span = make("span"); span.append(make("i", undefined, { class: `key ${kind}` }), document.createTextNode("")); place.append(span); }
-      place.append(make("span", ""));
-    }
-    parts.forEach(([, bytes, name], i) => { place.children[i].lastChild.data = `${name} ${gib(bytes)}`; });
-    set(place.children[3], fits);
-    place.children[3].className = held.fits === false ? "bad" : "";
-    set($("largest"), largest ?? "");
   };
 
   // Turns are looked for while nothing else happens, a slice of the search at a time.
@@ -335,13 +219,17 @@
       while (!found && performance.now() < until) found = steps.next().value;
       if (!found) { setTimeout(walk, 0, axis, steps); return; }
       for (const { name, held: label, turns } of found) {
-        const said = turns.length
-          ? turns.map((each) => `${each.before} to ${each.after} at ${count(each.value)}`).join("; ")
-          : `${label} throughout`;
+        const turned = ({ before, after, value }) =>
+          (data.then[after] ? `${data.then[after]} from ${count(value)}` : `${before} to ${after} at ${count(value)}`);
+        const said = turns.length ? turns.map(turned).join("; ") : `${data.then[label] ?? label} throughout`;
         rows.push([[name, "text name"], [AXES[axis], "text"], [said, "text"]]);
       }
       if (axes.length) { const next = axes.shift(); setTimeout(walk, 0, next, engine.crossovers(setting, next)); return; }
-      fill($("turns").tBodies[0], rows);
+      tables.fill($("turns").tBodies[0], rows);
+      const { rate, intensity: far } = setting.phase === "decode" ? engine.tends(state) : {};
+      const to = far == null ? "" : `As the batch grows the pass tends to ${significant(rate, 4)} tokens/s at ${significant(far)} FLOP/byte.`;
+      set($("tends"), to);
+      put($("tends"), "hidden", !to);
       $("turns").removeAttribute("aria-busy");
     };
     const start = axes.shift();
@@ -376,8 +264,8 @@
     return step.text.replace(/\{([a-z_.0-9]+)\}/g, (_, key) => words[key]);
   };
   const writeGuide = () => {
-    $("guide").hidden = !state.step;
-    $("walk").hidden = !guide.steps.length;
+    put($("guide"), "hidden", !state.step);
+    put($("walk"), "hidden", !guide.steps.length);
     if (!state.step) return;
     const step = guide.steps[state.step - 1];
     set($("guide-place"), `Step ${state.step} of ${guide.steps.length}`);
@@ -441,7 +329,7 @@
   // --- Drawing ---------------------------------------------------------------------------------------------------
 
   // `known` is the address that the page has read or written: another one is a change still to be heard of.
-  let chart = null, waiting = false, later = 0, known = location.hash;
+  let chart = null, waiting = false, moved = false, later = 0, known = location.hash;
   const render = () => {
     waiting = false;
     answer = engine.evaluate(state);
@@ -452,12 +340,12 @@
     set($("setting"), engine.settingText(state));
     set($("verdict"), engine.verdict(answer));
     set($("brief"), `${significant(answer.total.tokens_per_second, 4)} tokens/s · ${significant(answer.total.intensity)} FLOP/byte · ${answer.total.bound}-bound`);
-    writeReadouts();
-    writeKernels();
-    writeMemory();
+    tables.readouts(answer, held, beside);
+    tables.kernels(answer);
+    tables.memory(answer, held);
     const said = warnings();
     set($("warnings"), said.length ? `${said.join(". ")}.` : "");
-    $("warnings").hidden = !said.length;
+    put($("warnings"), "hidden", !said.length);
     const lines = assumptions(), list = $("assumptions");
     if (list.dataset.text !== lines.join()) { list.dataset.text = lines.join(); list.replaceChildren(...lines.map((each) => make("li", each))); }
     writeGuide();
@@ -474,7 +362,16 @@
     if (chart) chart.draw(answers());
     lookForTurns();
   };
-  function schedule() { if (!waiting) { waiting = true; requestAnimationFrame(render); } }
+  function schedule() { moved = true; if (!waiting) { waiting = true; requestAnimationFrame(render); } }
+  // What draws a move has run before the first one, while nothing else happened, since browsers make fast what has run:
+  // another setting is drawn and then the page's own in its place, so that nothing is seen of it.
+  const idle = window.requestIdleCallback ?? ((then) => setTimeout(then, 50));
+  const rehearse = (left) => idle(() => {
+    if (moved || !left) return;
+    chart.draw([engine.evaluate({ ...state, sequences: state.sequences + left })], true);
+    chart.draw(answers());
+    rehearse(left - 1);
+  });
   addEventListener("hashchange", () => {
     known = location.hash;
     if (known !== toHash()) { state = fromHash(); schedule(); }
@@ -486,4 +383,5 @@
   chart = await rooflineFigures(data, read("spec"), engine).chart($("roofline"), answers());
   render();
   document.body.dataset.ready = "yes";
+  rehearse(15);
 })();

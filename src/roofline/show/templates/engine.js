@@ -57,7 +57,11 @@ const rooflineEngine = (data, arithmetic) => {
     return arithmetic.passes[fn](constants, put(setting, device, shares));
   };
 
-  const named = (names, values, from) => Object.fromEntries(names.map((name, i) => [name, values[from + i]]));
+  const named = (names, values, from) => {
+    const found = {};
+    for (let i = 0; i < names.length; i += 1) found[names[i]] = values[from + i];
+    return found;
+  };
 
   // The whole answer: totals, memory, and every kernel with its dims.
   const evaluate = (setting, device = deviceOf(setting), shares = sharesOf(setting)) => {
@@ -273,12 +277,53 @@ const rooflineEngine = (data, arithmetic) => {
     return asked;
   };
 
-  // The turns along an axis, as a generator that pauses so that a page can go on.
-  function* crossovers(setting, axis) {
+  const derated = (setting) => {
     const device = deviceOf(setting), [bandwidth, compute] = sharesOf(setting);
     const peak = Object.fromEntries(Object.entries(device.peak).map(([rate, value]) => [rate, value * compute]));
-    const derated = { ...device, bandwidth: device.bandwidth * bandwidth, peak };
-    const at = (n) => questions(evaluate({ ...setting, [axis]: n }, derated, [1, 1]), axis !== "context");
+    return { ...device, bandwidth: device.bandwidth * bandwidth, peak };
+  };
+  // What a pass tends to as its sequences grow without end: what each further one adds, far out.
+  const tends = (setting) => {
+    const device = derated(setting), totals = (n) => evaluate({ ...setting, sequences: n }, device, [1, 1]).total;
+    const adds = (n) => {
+      const near = totals(n), beyond = totals(2 * n);
+      return { seconds: (beyond.bound_seconds - near.bound_seconds) / n, intensity: (beyond.flops - near.flops) / (beyond.bytes - near.bytes) };
+    };
+    const first = adds(data.far), later = adds(4 * data.far), alone = totals(1).bound_seconds;
+    const steady = Math.abs(later.intensity / first.intensity - 1) < 2 ** -30;
+    // What a pass takes before any sequence is in it, over what each further one adds.
+    const knee = (2 * alone - totals(2).bound_seconds) / first.seconds;
+    return { rate: newTokens(setting) / first.seconds, intensity: steady ? later.intensity : null, knee: Math.max(1, Math.ceil(knee)) };
+  };
+  // What else is asked along an axis: a name, and its label at n, of whose pass the answer is given.
+  const further = (setting, axis) => {
+    const device = derated(setting), total = (changes, name) => raw({ ...setting, ...changes }, device, [1, 1])[data.total.indexOf(name)];
+    if (axis === "context") {
+      const bound = (n) => data.resources[total({ sequences: data.far, context: n }, "bound")];
+      return [["compute-bound by batch", (n) => (bound(n) === "compute" ? "reachable" : "out of reach")]];
+    }
+    const asked = [];
+    if (axis === "sequences") {
+      const enough = data.nearly * tends(setting).rate;
+      asked.push(["most tokens/s", (_, answer) => (answer.total.tokens_per_second >= enough ? "reached" : "below")]);
+    } else {
+      const dear = (1 + data.short) * total({ [axis]: 1 }, "bound_seconds");
+      asked.push(["cost of a short prompt", (_, answer) => (answer.total.bound_seconds > dear ? "dearer" : "as cheap")]);
+    }
+    for (const weights of data.smaller[setting.weights] ?? []) {
+      const gain = (n, answer) => answer.total.bound_seconds / total({ weights, [axis]: n }, "bound_seconds") - 1;
+      asked.push([`${weights} weights for ${setting.weights}`, (n, answer) => (gain(n, answer) < data.slight ? "idle" : "help")]);
+    }
+    return asked;
+  };
+
+  // The turns along an axis, as a generator that pauses so that a page can go on.
+  function* crossovers(setting, axis) {
+    const device = derated(setting), others = further(setting, axis);
+    const at = (n) => {
+      const answer = evaluate({ ...setting, [axis]: n }, device, [1, 1]);
+      return [...questions(answer, axis !== "context"), ...others.map(([name, label]) => [name, label(n, answer)])];
+    };
     const exactly = (question, low, high) => {
       const label = (n) => at(n)[question][1];
       const turns = [];
@@ -304,11 +349,12 @@ const rooflineEngine = (data, arithmetic) => {
       last = next;
       if (i % 64 === 0) yield null;
     }
+    if (axis === "sequences") found.push({ name: "knee of throughput", axis, turns: [{ value: tends(setting).knee, before: "shared", after: "own" }] });
     yield found;
   }
 
   return {
-    evaluate, memory, crossovers, verdict, settingText, subject, fitTexts, deviceOf, tokensOf, raw,
+    evaluate, memory, crossovers, tends, verdict, settingText, subject, fitTexts, deviceOf, tokensOf, raw,
     text: { significant, percent, count, si, gib, scale, column, intensity, share: shareText, many },
   };
 };

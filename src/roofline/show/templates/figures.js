@@ -26,11 +26,14 @@ const rooflineFigures = (data, spec, engine) => {
       time: answer.setting.times, share: 1, spoken: `whole pass: ${text}` }];
   };
 
-  const roofRows = (answers) => {
-    const main = answers[0], rates = [main.setting.compute];
+  const roofRows = (given) => {
+    const main = given[0], rates = [main.setting.compute];
     if (main.device.peak["fp32-vector"]) rates.push("fp32-vector");
+    const answers = given.filter(({ device }, index) => !index || device !== main.device);
     return answers.flatMap(({ device, setting }, index) => {
-      const whose = answers.length > 1 ? `${setting.device} ` : "";
+      // One whose figures were changed, beside the listed one.
+      const own = device.changed && answers.some((each) => each.setting.device === setting.device && each.device !== device);
+      const whose = answers.length > 1 ? `${own ? "your " : ""}${setting.device} ` : "";
       return (index ? rates.slice(0, 1) : rates).filter((rate) => device.peak[rate]).map((rate, nth) => {
         const ridge = device.peak[rate] / device.bandwidth;
         return {
@@ -49,7 +52,7 @@ const rooflineFigures = (data, spec, engine) => {
     const share = left.reduce((all, each) => all + each.share, 0);
     const more = left.length > named ? ` and ${left.length - named} more` : "";
     const part = share >= 0.0005 ? percent(share) : "<0.1 %";
-    return [`Not drawn, without FLOPs: ${left.slice(0, named).map((each) => each.name).join(", ")}${more}, ${part} of the time`];
+    return [`Not drawn, without FLOPs, ${part} of the time: ${left.slice(0, named).map((each) => each.name).join(", ")}${more}`];
   };
 
   const spoken = (rows, roofs) => {
@@ -107,7 +110,10 @@ const rooflineFigures = (data, spec, engine) => {
     };
     const fit = () => { if (place.clientWidth && view.signal("width") !== room()) view.signal("width", room()).run(); };
     new ResizeObserver(fit).observe(place);
-    dark.addEventListener("change", () => view.signal("dark", dark.matches).run());
+    const ground = (value) => view.signal("dark", value).run();
+    dark.addEventListener("change", () => ground(dark.matches));
+    addEventListener("beforeprint", () => ground(false)); // paper is light
+    addEventListener("afterprint", () => ground(dark.matches));
     return { draw, view };
   };
 
