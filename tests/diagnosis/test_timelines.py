@@ -204,6 +204,26 @@ def test_the_verdict_says_what_limits_the_run_without_its_one_gap(diagnosed):
     )
 
 
+def test_what_is_hidden_is_not_at_stake(diagnosed):
+    """A slow collective costs what no computation runs beside."""
+    known = {"Collective name": "allreduce", "In msg nelems": 1 << 20, "Out msg nelems": 1 << 20, "Group size": 8,
+             "dtype": "BFloat16"}  # fmt: skip
+
+    def stakes(computed):
+        found = diagnosed(
+            op("record_param_comms", 0, 9, 1, **known),
+            launch(1, 1),
+            kernel("ncclDevKernel_AllReduce_Sum_bf16_RING_LL", 20, 900, 1, 20, **known),
+            launch(3, 2),
+            kernel("sgemm", 15, computed, 2),
+        )
+        return [each.at_stake for each in found.findings if each.rule == "slow-link"]
+
+    assert stakes(910) == []
+    assert stakes(605) == [pytest.approx(300e-6)]
+    assert stakes(5) == [pytest.approx(896e-6, rel=0.01)]
+
+
 def test_no_more_than_the_window_is_at_stake(diagnosed):
     """Where eight streams do at once what a rule adds up."""
     rows = [(n, 7 + n) for n in range(8)]
