@@ -204,6 +204,22 @@ def test_the_verdict_says_what_limits_the_run_without_its_one_gap(diagnosed):
     )
 
 
+def test_a_compiled_step_compiles_nothing(diagnosed):
+    """Looking a compiled region up is no compilation; what allocates memory beside it is start-up."""
+    region = [
+        event("user_annotation", "Torch-Compiled Region: 0/0", 20, 95),
+        op("TorchDynamo Cache Lookup", 21, 3, 8),
+        event("user_annotation", "## Call CompiledFxGraph fx1 ##", 26, 80),
+        event("cuda_runtime", "cudaMalloc", 30, 60),
+    ]
+    rules = {each.rule for each in diagnosed(*two_kernels(), *region).findings}
+    again = {each.rule for each in diagnosed(*two_kernels(), *region, op("compile_fx_inner", 30, 60, 9)).findings}
+
+    assert "start-up" in rules
+    assert "compilation" not in rules
+    assert "compilation" in again
+
+
 def test_what_is_hidden_is_not_at_stake(diagnosed):
     """A slow collective costs what no computation runs beside."""
     known = {"Collective name": "allreduce", "In msg nelems": 1 << 20, "Out msg nelems": 1 << 20, "Group size": 8,

@@ -17,7 +17,9 @@ from roofline.units import GIGA, NS_PER_S, percent, si, significant
 _SYNCS = re.compile(r"Synchronize|^(cuda|hip|cu)Memcpy(?!.*Async)|^(cuda|hip)EventSync|^(ur|pi)(QueueFinish|EventWait)")
 _ASKS = re.compile(r"^aten::(item|_local_scalar_dense|nonzero|is_nonzero|equal|unique\w*|masked_select)$")
 _LOADS = re.compile(r"^(cu|hip|cuda)(Module|Library|Init|MemCreate|(Host)?Malloc|HostAlloc|GraphInstantiate|KernelGet)")
-_COMPILES = re.compile(r"_compile\b|compile_fx|dynamo|CachingAutotuner|precompile|async_compile|PyCodeCache", re.I)
+_COMPILES = re.compile(
+    r"_compile\b|compile_fx|dynamo(?! Cache Lookup)|CachingAutotuner|precompile|async_compile|PyCodeCache", re.I
+)
 
 
 _MOST = 0.5  # of what is at stake
