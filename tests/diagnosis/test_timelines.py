@@ -53,6 +53,14 @@ def test_threads_that_launch_nothing_keep_no_launch_up(name, diagnosed):
     assert "host-bound launch" not in causes(own)
 
 
+def test_a_server_that_schedules_loads_no_data(diagnosed):
+    """The next batch of a scheduler is of requests that are there."""
+    found = diagnosed(*two_kernels(), event("user_annotation", "get_next_batch_to_run", 21, 78))
+
+    assert causes(found) == {"host-bound launch": 80 * US, "launch latency": 10 * US}
+    assert found.gaps[0].host == "get_next_batch_to_run"
+
+
 def test_a_wait_counts_where_another_thread_launches_after_it(diagnosed):
     """As a loss that is read, before the thread of the backward pass launches."""
     found = diagnosed(

@@ -42,7 +42,7 @@ MEANING = {
     BETWEEN: "no operator did any work: Python, the framework's own, views and allocation",
 }
 _HOST_SETS = {
-    DATA: re.compile(r"DataLoader|dataloader|data_loader|data_iter|next_batch|get_batch", re.IGNORECASE),
+    DATA: re.compile(r"DataLoader|dataloader|data_loader|data_iter|(next|get)_batch(?!_to_run)", re.IGNORECASE),
     START_UP: re.compile(
         r"^(cu|hip|cuda)(Module|Library|Init|Ctx|Device(Primary|Get|Set)|MemCreate|MemAddress|FuncGet|FuncLoad"
         r"|(Host)?Malloc|HostAlloc|StreamCreate|GraphInstantiate|KernelGet)|_compile\b|CachingAutotuner|async_compile"
