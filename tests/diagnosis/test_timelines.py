@@ -53,6 +53,19 @@ def test_threads_that_launch_nothing_keep_no_launch_up(name, diagnosed):
     assert "host-bound launch" not in causes(own)
 
 
+def test_a_loader_that_copies_ahead_keeps_no_other_thread_up(diagnosed):
+    """Its own thread launches copies; what ends the gap, another one launched."""
+    copies = event("gpu_memcpy", "Memcpy HtoD (Pinned -> Device)", 12, 5, args={"device": 0, "correlation": 9})
+    ahead = [launch(5, 9, 2, "cudaMemcpyAsync"), event("user_annotation", LOADER, 8, 97)]
+
+    other = diagnosed(*two_kernels(), copies, *(on(3, each) for each in ahead))
+    assert causes(other) == {"host-bound launch": 80 * US, "launch latency": 10 * US}
+    assert other.gaps[0].host == ""
+    own = diagnosed(*two_kernels(), copies, *ahead)
+    assert causes(own) == {"data loading": 80 * US, "launch latency": 10 * US}
+    assert own.gaps[0].host == LOADER
+
+
 def test_a_server_that_schedules_loads_no_data(diagnosed):
     """The next batch of a scheduler is of requests that are there."""
     found = diagnosed(*two_kernels(), event("user_annotation", "get_next_batch_to_run", 21, 78))

@@ -159,7 +159,7 @@ def start_up(scene: Scene) -> Iterator[Finding]:
         evidence.append(f"calls: {_listed(calls)}")
     yield Finding(
         "start-up",
-        "Code is loaded, or memory allocated, within the window",
+        "Code is loaded, memory allocated or a launch held up",
         stake,
         tuple(evidence),
         "warm up before the window, with every shape and kernel that comes in it (a schedule with wait and warmup, a "
