@@ -209,6 +209,9 @@ def test_a_launch_that_takes_long_loads_code(diagnosed):
 
     assert causes(loads) == {"start-up": 9000 * US, "host-bound launch": 10 * US, "launch latency": 10 * US}
     assert loads.findings[0].rule == "start-up"
+    assert "CUDA_MODULE_LOADING=EAGER" in loads.findings[0].advice
+    amd = diagnosed(*first, launch(30, 2, 9000, "hipLaunchKernel"), kernel("sgemm", 9040, 10, 2))
+    assert "HIP_ENABLE_DEFERRED_LOADING=0" in amd.findings[0].advice
     assert causes(graph) == {"host-bound launch": 10 * US, "launch latency": 9010 * US}
     assert causes(blocks) == {"host-bound launch": 10 * US, "launch latency": 10 * US}
 

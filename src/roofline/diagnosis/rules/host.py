@@ -147,6 +147,12 @@ def compilation(scene: Scene) -> Iterator[Finding]:
     )
 
 
+def _eager(scene: Scene) -> str:
+    names = scene.trace.names
+    hip = any(names[at].startswith("hip") for at in tally(scene.trace.calls.name))
+    return "HIP_ENABLE_DEFERRED_LOADING=0" if hip else "CUDA_MODULE_LOADING=EAGER"
+
+
 @rule("start-up")
 def start_up(scene: Scene) -> Iterator[Finding]:
     """The host loaded code or allocated memory while the device waited, and nothing was compiled."""
@@ -163,7 +169,7 @@ def start_up(scene: Scene) -> Iterator[Finding]:
         stake,
         tuple(evidence),
         "warm up before the window, with every shape and kernel that comes in it (a schedule with wait and warmup, a "
-        "request before the measured ones); CUDA_MODULE_LOADING=EAGER loads all code at the start.",
+        f"request before the measured ones); {_eager(scene)} loads all code at the start.",
     )
 
 
