@@ -53,6 +53,27 @@ def test_threads_that_launch_nothing_keep_no_launch_up(name, diagnosed):
     assert "host-bound launch" not in causes(own)
 
 
+def test_a_loader_that_copies_ahead_keeps_no_other_thread_up(diagnosed):
+    """Its own thread launches copies; what ends the gap, another one launched."""
+    copies = event("gpu_memcpy", "Memcpy HtoD (Pinned -> Device)", 12, 5, args={"device": 0, "correlation": 9})
+    ahead = [launch(5, 9, 2, "cudaMemcpyAsync"), event("user_annotation", LOADER, 8, 97)]
+
+    other = diagnosed(*two_kernels(), copies, *(on(3, each) for each in ahead))
+    assert causes(other) == {"host-bound launch": 80 * US, "launch latency": 10 * US}
+    assert other.gaps[0].host == ""
+    own = diagnosed(*two_kernels(), copies, *ahead)
+    assert causes(own) == {"data loading": 80 * US, "launch latency": 10 * US}
+    assert own.gaps[0].host == LOADER
+
+
+def test_a_server_that_schedules_loads_no_data(diagnosed):
+    """The next batch of a scheduler is of requests that are there."""
+    found = diagnosed(*two_kernels(), event("user_annotation", "get_next_batch_to_run", 21, 78))
+
+    assert causes(found) == {"host-bound launch": 80 * US, "launch latency": 10 * US}
+    assert found.gaps[0].host == "get_next_batch_to_run"
+
+
 def test_a_wait_counts_where_another_thread_launches_after_it(diagnosed):
     """As a loss that is read, before the thread of the backward pass launches."""
     found = diagnosed(
@@ -188,6 +209,9 @@ def test_a_launch_that_takes_long_loads_code(diagnosed):
 
     assert causes(loads) == {"start-up": 9000 * US, "host-bound launch": 10 * US, "launch latency": 10 * US}
     assert loads.findings[0].rule == "start-up"
+    assert "CUDA_MODULE_LOADING=EAGER" in loads.findings[0].advice
+    amd = diagnosed(*first, launch(30, 2, 9000, "hipLaunchKernel"), kernel("sgemm", 9040, 10, 2))
+    assert "HIP_ENABLE_DEFERRED_LOADING=0" in amd.findings[0].advice
     assert causes(graph) == {"host-bound launch": 10 * US, "launch latency": 9010 * US}
     assert causes(blocks) == {"host-bound launch": 10 * US, "launch latency": 10 * US}
 
@@ -202,6 +226,42 @@ def test_the_verdict_says_what_limits_the_run_without_its_one_gap(diagnosed):
         "Without that gap: Most of the window is gemm: 100 %. Which supply limits it is unknown: the kernels' shapes "
         "or the device are not known."
     )
+
+
+def test_a_compiled_step_compiles_nothing(diagnosed):
+    """Looking a compiled region up is no compilation; what allocates memory beside it is start-up."""
+    region = [
+        event("user_annotation", "Torch-Compiled Region: 0/0", 20, 95),
+        op("TorchDynamo Cache Lookup", 21, 3, 8),
+        event("user_annotation", "## Call CompiledFxGraph fx1 ##", 26, 80),
+        event("cuda_runtime", "cudaMalloc", 30, 60),
+    ]
+    rules = {each.rule for each in diagnosed(*two_kernels(), *region).findings}
+    again = {each.rule for each in diagnosed(*two_kernels(), *region, op("compile_fx_inner", 30, 60, 9)).findings}
+
+    assert "start-up" in rules
+    assert "compilation" not in rules
+    assert "compilation" in again
+
+
+def test_what_is_hidden_is_not_at_stake(diagnosed):
+    """A slow collective costs what no computation runs beside."""
+    known = {"Collective name": "allreduce", "In msg nelems": 1 << 20, "Out msg nelems": 1 << 20, "Group size": 8,
+             "dtype": "BFloat16"}  # fmt: skip
+
+    def stakes(computed):
+        found = diagnosed(
+            op("record_param_comms", 0, 9, 1, **known),
+            launch(1, 1),
+            kernel("ncclDevKernel_AllReduce_Sum_bf16_RING_LL", 20, 900, 1, 20, **known),
+            launch(3, 2),
+            kernel("sgemm", 15, computed, 2),
+        )
+        return [each.at_stake for each in found.findings if each.rule == "slow-link"]
+
+    assert stakes(910) == []
+    assert stakes(605) == [pytest.approx(300e-6)]
+    assert stakes(5) == [pytest.approx(896e-6, rel=0.01)]
 
 
 def test_no_more_than_the_window_is_at_stake(diagnosed):

@@ -143,6 +143,23 @@ def test_the_name_stands_above_the_operator():
     assert category("ncclDevKernel_SendRecv", "aten::mm") == "communication"
 
 
+@pytest.mark.parametrize(
+    ("name", "wanted"),
+    [
+        ("quantized::linear_relu_dynamic_fp16", "gemm"),
+        ("mkldnn::_linear_pointwise", "gemm"),
+        ("aten::fbgemm_linear_int8_weight", "gemm"),
+        ("aten::_compute_linear_combination", "elementwise"),
+        ("aten::upsample_linear1d", "elementwise"),
+        ("aten::_mkldnn_transpose", "elementwise"),
+        ("aten::scatter_add_", "elementwise"),
+        ("aten::aminmax", "reduction"),
+    ],
+)
+def test_operators_that_work_on_the_host_are_classified_as_kernels_are(name, wanted):
+    assert category(name, name) == wanted
+
+
 def test_near_is_where_its_patterns_fit():
     from roofline.trace.classify import _rules
 

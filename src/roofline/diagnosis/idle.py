@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -42,7 +42,7 @@ MEANING = {
     BETWEEN: "no operator did any work: Python, the framework's own, views and allocation",
 }
 _HOST_SETS = {
-    DATA: re.compile(r"DataLoader|dataloader|data_loader|data_iter|next_batch|get_batch", re.IGNORECASE),
+    DATA: re.compile(r"DataLoader|dataloader|data_loader|data_iter|(next|get)_batch(?!_to_run)", re.IGNORECASE),
     START_UP: re.compile(
         r"^(cu|hip|cuda)(Module|Library|Init|Ctx|Device(Primary|Get|Set)|MemCreate|MemAddress|FuncGet|FuncLoad"
         r"|(Host)?Malloc|HostAlloc|StreamCreate|GraphInstantiate|KernelGet)|_compile\b|CachingAutotuner|async_compile"
@@ -68,7 +68,7 @@ def idle(trace: Trace, links: Links, rows: Ints, busy: Spans, window: tuple[int,
     if not len(starts):
         return [], []
     following = rows[np.searchsorted(trace.gpu.start[rows], ends, "left")]  # the activity that ends each gap
-    host = _Host.of(trace, _launching(trace, links, rows))
+    host = _Host.of(trace, _launching(trace, links, rows), window)
     found = {cause: Cause(cause, 0, 0, 0) for cause in MEANING}
     for at in range(0, len(starts), _AT_ONCE):
         part = slice(at, at + _AT_ONCE)
@@ -84,33 +84,53 @@ def idle(trace: Trace, links: Links, rows: Ints, busy: Spans, window: tuple[int,
     longest = np.argsort(starts - ends, kind="stable")[:_SHOWN]
     shown = (starts[longest], ends[longest])
     parts = dict(_parts(trace, links, host, shown, following[longest]))
-    gaps = _longest(trace, host, parts, shown, following[longest], window[0])
+    threads = [_watched(trace, links, host, row) for row in listed(following[longest])]
+    gaps = _longest(trace, threads, parts, shown, following[longest], window[0])
     give_back()
     return causes, gaps
 
 
 @dataclass(frozen=True, slots=True)
 class _Host:
-    """When the host did what a gap is put down to: each time at most one of these, and waits.
+    """When the host did what a gap is put down to: each time of a thread at most one of these, and waits.
 
-    Only `threads` that launch count: what a watchdog waits for, or a loader reads ahead, keeps no launch up.
+    Only `threads` that launch count: what a watchdog waits for, or a loader reads ahead, keeps no launch up. A gap is
+    put down to what the thread did that launched its end; a wait to that of any of them, as one may wait for all.
     """
 
     threads: Flags  # which threads of the trace
-    sets: tuple[tuple[str, Spans], ...]
+    lanes: _Lanes
+    sets: tuple[tuple[str, Spans], ...]  # in lanes
     waits: Spans
 
     @classmethod
-    def of(cls, trace: Trace, threads: Flags) -> _Host:
-        """These times of a trace."""
+    def of(cls, trace: Trace, threads: Flags, window: tuple[int, int]) -> _Host:
+        """These times of a trace within a window."""
+        lanes = _Lanes(*window)
         taken = timeline.union(trace.calls.start[:0], trace.calls.start[:0])
         sets: list[tuple[str, Spans]] = []
         for cause, pattern in _HOST_SETS.items():
-            every = (_named(trace, each, pattern, threads) for each in (trace.ops, trace.calls, trace.marks))
+            every = (_named(trace, each, pattern, threads, lanes) for each in (trace.ops, trace.calls, trace.marks))
             spans = timeline.subtract(timeline.join(*every), taken)
             taken = timeline.join(taken, spans)
             sets.append((cause, spans))
-        return cls(threads, tuple(sets), _named(trace, trace.calls, _SYNC, threads))
+        return cls(threads, lanes, tuple(sets), _named(trace, trace.calls, _SYNC, threads))
+
+
+@dataclass(frozen=True, slots=True)
+class _Lanes:
+    """Times of many threads as one: those of each thread lie in a lane of their own, as long as the window."""
+
+    start: int  # [ns]
+    end: int
+
+    def of(self, times: Ints, threads: Ints) -> Ints:
+        """Where times of these threads lie."""
+        import numpy as np
+
+        return (
+            np.clip(times, self.start, self.end) - self.start + threads.astype(np.int64) * (self.end - self.start + 1)
+        )
 
 
 def _launching(trace: Trace, links: Links, rows: Ints) -> Flags:
@@ -134,8 +154,10 @@ def _parts(trace: Trace, links: Links, host: _Host, gaps: Spans, following: Ints
     handed = np.clip(launched, starts, ends)  # until then the host had not launched
     left = np.where(known, handed - starts, 0)
     loading = np.where(known, _loading(trace, following, call, gaps), 0)
+    thread = calls.thread[np.maximum(call, 0)] if len(calls) else np.zeros(len(starts), np.int64)
+    lane = (host.lanes.of(starts, thread), host.lanes.of(handed, thread))
     for cause, spans in host.sets:
-        part = np.where(known, timeline.covered(spans, starts, handed), 0)
+        part = np.where(known, timeline.covered(spans, *lane), 0)
         yield cause, part + loading if cause == START_UP else part
         left = left - part
     waited = timeline.inside(host.waits, starts)
@@ -163,26 +185,34 @@ def _loading(trace: Trace, following: Ints, call: Ints, gaps: Spans) -> Ints:
 
 
 def _longest(
-    trace: Trace, host: _Host, parts: dict[str, Ints], gaps: Spans, following: Ints, window_start: int
+    trace: Trace, threads: Sequence[Flags], parts: dict[str, Ints], gaps: Spans, following: Ints, window_start: int
 ) -> list[Gap]:
-    """The longest gaps, with what most of each is due to."""
+    """The longest gaps, with what most of each is due to, and what the thread did that launched its end."""
     return [
         Gap(
             at=start - window_start,
             length=end - start,
             cause=max(parts, key=lambda cause: int(parts[cause][at])),
-            host=_did(trace, host.threads, start, end),
+            host=_did(trace, threads[at], start, end),
             next=readable(trace.names[int(trace.gpu.name[following[at]])]),
         )
         for at, (start, end) in enumerate(zip(*map(listed, gaps), strict=True))
     ]
 
 
+def _watched(trace: Trace, links: Links, host: _Host, row: int) -> Flags:
+    """The thread that launched an activity; all that launch where it is not recorded."""
+    import numpy as np
+
+    call = int(links.call[row])
+    return host.threads if call == NONE else np.arange(len(host.threads)) == trace.calls.thread[call]
+
+
 _STEP = re.compile(r"ProfilerStep#\d+\Z")  # holds all that the host does, and tells nothing of it
 
 
 def _did(trace: Trace, threads: Flags, start: int, end: int) -> str:
-    """What covers most of a time on the threads that launch; of those that cover it alike, the shortest."""
+    """What covers most of a time on these threads; of those that cover it alike, the shortest."""
     import numpy as np
 
     best = ("", 0, 0)
@@ -212,10 +242,15 @@ def _running(ranges: Ranges, upto: int, time: int) -> Ints:
     return np.concatenate(parts) if parts else np.zeros(0, np.int64)
 
 
-def _named(trace: Trace, ranges: Ranges, pattern: re.Pattern[str], threads: Flags) -> Spans:
-    """Where a host event ran on these threads whose name has the pattern."""
+def _named(
+    trace: Trace, ranges: Ranges, pattern: re.Pattern[str], threads: Flags, lanes: _Lanes | None = None
+) -> Spans:
+    """Where a host event ran on these threads whose name has the pattern; each thread in its lane where there are."""
     import numpy as np
 
     fitting = np.array([bool(pattern.search(name)) for name in trace.names], bool)
     mine = trace.named(ranges, fitting) & threads[ranges.thread] if len(ranges) else np.zeros(0, bool)
-    return timeline.union(ranges.start[mine], ranges.start[mine] + ranges.duration[mine])
+    start, end = ranges.start[mine], ranges.start[mine] + ranges.duration[mine]
+    if lanes is not None:
+        start, end = (lanes.of(each, ranges.thread[mine]) for each in (start, end))
+    return timeline.union(start, end)

@@ -17,7 +17,9 @@ from roofline.units import GIGA, NS_PER_S, percent, si, significant
 _SYNCS = re.compile(r"Synchronize|^(cuda|hip|cu)Memcpy(?!.*Async)|^(cuda|hip)EventSync|^(ur|pi)(QueueFinish|EventWait)")
 _ASKS = re.compile(r"^aten::(item|_local_scalar_dense|nonzero|is_nonzero|equal|unique\w*|masked_select)$")
 _LOADS = re.compile(r"^(cu|hip|cuda)(Module|Library|Init|MemCreate|(Host)?Malloc|HostAlloc|GraphInstantiate|KernelGet)")
-_COMPILES = re.compile(r"_compile\b|compile_fx|dynamo|CachingAutotuner|precompile|async_compile|PyCodeCache", re.I)
+_COMPILES = re.compile(
+    r"_compile\b|compile_fx|dynamo(?! Cache Lookup)|CachingAutotuner|precompile|async_compile|PyCodeCache", re.I
+)
 
 
 _MOST = 0.5  # of what is at stake
@@ -150,6 +152,12 @@ def compilation(scene: Scene) -> Iterator[Finding]:
     )
 
 
+def _eager(scene: Scene) -> str:
+    names = scene.trace.names
+    hip = any(names[at].startswith("hip") for at in tally(scene.trace.calls.name))
+    return "HIP_ENABLE_DEFERRED_LOADING=0" if hip else "CUDA_MODULE_LOADING=EAGER"
+
+
 @rule("start-up")
 def start_up(scene: Scene) -> Iterator[Finding]:
     """The host loaded code or allocated memory while the device waited, and nothing was compiled."""
@@ -162,11 +170,11 @@ def start_up(scene: Scene) -> Iterator[Finding]:
         evidence.append(f"calls: {_listed(calls)}")
     yield Finding(
         "start-up",
-        "Code is loaded, or memory allocated, within the window",
+        "Code is loaded, memory allocated or a launch held up",
         stake,
         tuple(evidence),
         "warm up before the window, with every shape and kernel that comes in it (a schedule with wait and warmup, a "
-        "request before the measured ones); CUDA_MODULE_LOADING=EAGER loads all code at the start.",
+        f"request before the measured ones); {_eager(scene)} loads all code at the start.",
     )
 
 

@@ -55,7 +55,10 @@ def _most(scene: Scene) -> Iterator[str]:
 
 @rule("slow-link")
 def slow_link(scene: Scene) -> Iterator[Finding]:
-    """Collectives below the link of the device; a rank that comes late makes the others' collectives long."""
+    """Collectives below the link of the device; a rank that comes late makes the others' collectives long.
+
+    What computation hides of them is not at stake.
+    """
     rows = [
         each
         for each in scene.found.placed
@@ -63,14 +66,15 @@ def slow_link(scene: Scene) -> Iterator[Finding]:
     ]
     rows = [each for each in rows if (each.bound_seconds or 0.0) * NS_PER_S < _SLOW * each.time]
     device = scene.found.supply
-    if not rows or device is None or not device.links:
+    exposed = scene.found.communication.exposed / NS_PER_S
+    if not rows or device is None or not device.links or not exposed:
         return
     took = sum(each.time for each in rows)
     sent = sum(each.parts * real(each.work.cost.link_bytes) for each in rows)
     yield Finding(
         "slow-link",
         "Collectives below the link's bandwidth",
-        sum(each.excess for each in rows),
+        min(sum(each.excess for each in rows), exposed),
         (
             f"{counted(sum(each.calls for each in rows), 'collective')} sent {si(sent, 'B', 3)} a rank in "
             f"{si(took / NS_PER_S, 's', 3)}: {significant(sent * NS_PER_S / took / GIGA)} GB/s of "
