@@ -214,6 +214,24 @@ def test_what_benchmarks_print():
     assert (prefill.input_rate, decode.output_rate, decode.context) == (12345.67, 145.67, 4160)
 
 
+def test_lines_of_vllm():
+    """`vllm bench throughput` and `latency` print a line each."""
+    lines = (
+        "Throughput: 32.80 requests/s, 16786.93 total tokens/s, 8393.46 output tokens/s\n"
+        "Avg latency: 2.31 seconds\n10% percentile latency: 2.30 seconds\n"
+    )
+    throughput, latency = bench_text.read(Lines([lines.encode()])).results
+
+    assert bench_text.sniff(lines)
+    assert (throughput.tool, throughput.request_rate, throughput.output_rate) == (
+        "vLLM bench throughput",
+        32.8,
+        8393.46,
+    )
+    assert (throughput.token_rate, throughput.completed) == (16786.93, None)
+    assert (latency.tool, latency.batch_latency) == ("vLLM bench latency", 2.31)
+
+
 def test_a_summary_that_is_cut():
     """Its title alone is no result."""
     with pytest.raises(BadValue, match="no figure"):
