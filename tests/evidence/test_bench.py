@@ -112,6 +112,22 @@ def test_llama_bench():
     assert (decode.phase, decode.output_rate, decode.context, decode.concurrency) == ("decode", 120, 4160, 1)
 
 
+@pytest.mark.parametrize(
+    ("said", "device", "ranks"),
+    [
+        ({"gpu_info": "RTX 4090, RTX 4090", "split_mode": "layer"}, "RTX 4090", None),
+        ({"gpu_info": "RTX 4090, RTX 4090", "split_mode": "row"}, "RTX 4090", 2),
+        ({"gpu_info": "RTX 4090, RTX 3090"}, "RTX 4090, RTX 3090", None),
+        ({"gpu_info": "RTX 4090", "cpu_info": "EPYC", "n_gpu_layers": 0}, "EPYC", None),
+    ],
+)
+def test_cards_of_llama_bench(said, device, ranks):
+    """Layers go from card to card unless rows are split; without a layer on a card the processor did it all."""
+    found = one({"n_prompt": 0, "n_gen": 128, "avg_ts": 100.0, **said})
+
+    assert (found.device, found.ranks) == (device, ranks)
+
+
 def test_trtllm_bench():
     """The rate of one GPU times all of them."""
     found = one(TRTLLM)

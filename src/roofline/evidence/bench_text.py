@@ -122,7 +122,7 @@ def _printed(lines: Iterable[str]) -> Iterator[Result]:
         elif columns is not None and line.lstrip().startswith("|"):
             yield from _llama(dict(zip(columns, _cells(line), strict=False)), card)
         elif found := _CARD.match(line):
-            card = found[1]
+            card = f"{card}, {found[1]}" if card else found[1]
         elif pair := _PAIR.match(line):
             columns = None
             _take(pair[1].strip(), pair[2], served, trt)
@@ -208,6 +208,7 @@ def _llama(row: Mapping[str, str], card: str) -> Iterator[Result]:
         "avg_ts": rate,
         "model_type": row.get("model", ""),
         "gpu_info": card,
+        "n_gpu_layers": number(row.get("ngl", "")),
         "type_k": row.get("type_k", ""),
     }
     found = result(entry)
