@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from roofline.diagnosis.exchanges import exchanges
+from roofline.diagnosis.gpus import label
 from roofline.diagnosis.idle import MEANING
 from roofline.diagnosis.result import Diagnosis
 from roofline.errors import BadValue
@@ -17,6 +18,7 @@ from roofline.show.report import Finding, Head, Key, Line, Report, Section, Tabl
 from roofline.show.runs import devices_rows
 from roofline.units import NS_PER_S, column, gib, percent, scale, si
 
+_MARKED = "Each over its own window, from its first activity to its last. * is the one that the rest is of."
 _DOTS = 40  # kernels that are drawn, the costliest
 _ROWS = 40
 
@@ -34,7 +36,7 @@ def diagnosis_chart(found: Diagnosis) -> Chart:
 
 def diagnosis_report(found: Diagnosis, command: str = "") -> Report:
     """The report of a measured run: verdict, what to change, roofline, where the time went."""
-    devices = [Section("Devices of the file", table=_devices(found))] if found.devices else []
+    devices = [Section("Devices of the file", [Line(_MARKED)], table=_devices(found))] if found.devices else []
     lines = [Line(coverage_line(found)), *(Line(visible(each, 300)) for each in above(found.kernels[:_DOTS]))]
     sections = [*devices, Section("Roofline", lines, _roofline(found))]
     if found.window:
@@ -51,7 +53,7 @@ def diagnosis_report(found: Diagnosis, command: str = "") -> Report:
     return Report(
         kind="Diagnosis: where a measured run lost its time",
         title=visible(device_name(found)) or "A measured run",
-        setting=visible(found.source),
+        setting=visible(found.source) + (f", {label(found.device or 0)}" if found.devices else ""),
         verdict=found.verdict,
         figures=_keys(found),
         sections=sections,
