@@ -38,11 +38,19 @@ def exposed(scene: Scene) -> Iterator[Finding]:
             f"{counted(talk.calls, 'kernel')} took {si(talk.union / NS_PER_S, 's', 3)}, of which "
             f"{percent(talk.exposed / talk.union)} exposed",
             f"{si(free / NS_PER_S, 's', 3)} of computation runs without communication beside it",
+            *_waited(scene, talk.union),
             *_most(scene),
         ),
         "overlap it: buckets of gradients during the backward pass (DDP bucket_cap_mb, FSDP prefetch), asynchronous "
         "tensor parallelism; less of it: more work a rank, or 16-bit gradients.",
     )
+
+
+def _waited(scene: Scene, whole: int) -> Iterator[str]:
+    """How much of the communication is waiting for another device of the file."""
+    row = next((each for each in scene.found.devices if each.device == scene.found.device), None)
+    if row is not None and row.waited and row.waited > _UNEVEN * whole:
+        yield f"{si(row.waited / NS_PER_S, 's', 3)} of it is waiting for the last GPU to come"
 
 
 def _most(scene: Scene) -> Iterator[str]:
