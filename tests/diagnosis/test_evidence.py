@@ -311,6 +311,8 @@ def test_violations_that_grow():
     """A counter of time under the power limit."""
     assert "power-limit" in rules(cards(MEMORY | {"power_violation": 1.0}, MEMORY | {"power_violation": 900.0})[0])
     assert "thermal" in rules(cards(MEMORY | {"thermal_violation": 1.0}, MEMORY | {"thermal_violation": 900.0})[0])
+    hard = MEMORY | {"thermal_violation": 0.0, "thermal_violation_hard": 1.0}
+    assert "thermal" in rules(cards(hard, hard | {"thermal_violation_hard": 900.0})[0])
 
 
 def test_many_cards():

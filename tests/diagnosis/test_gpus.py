@@ -52,6 +52,8 @@ def test_the_others_wait_for_the_slow_one(uneven):
     assert [(each.waited, each.last) for each in rl.diagnose(uneven).devices] == [(120_000, 0), (0, 3), (120_000, 0)]
     assert found["straggler"].title == "The other GPUs wait for GPU 1"
     assert found["straggler"].at_stake == pytest.approx(120e-6)
+    assert found["straggler"].evidence[-1].startswith("GPU 1 computes for 270 us and is idle for 0 s")
+    assert "120 us of it is waiting for the last GPU to come" in found["exposed-communication"].evidence
     assert found["imbalance"].title == "GPU 1 computes longer than the others"
     assert found["imbalance"].at_stake == pytest.approx(270e-6 - 571e-6 / 3)
 

@@ -112,6 +112,22 @@ def test_llama_bench():
     assert (decode.phase, decode.output_rate, decode.context, decode.concurrency) == ("decode", 120, 4160, 1)
 
 
+@pytest.mark.parametrize(
+    ("said", "device", "ranks"),
+    [
+        ({"gpu_info": "RTX 4090, RTX 4090", "split_mode": "layer"}, "RTX 4090", None),
+        ({"gpu_info": "RTX 4090, RTX 4090", "split_mode": "row"}, "RTX 4090", 2),
+        ({"gpu_info": "RTX 4090, RTX 3090"}, "RTX 4090, RTX 3090", None),
+        ({"gpu_info": "RTX 4090", "cpu_info": "EPYC", "n_gpu_layers": 0}, "EPYC", None),
+    ],
+)
+def test_cards_of_llama_bench(said, device, ranks):
+    """Layers go from card to card unless rows are split; without a layer on a card the processor did it all."""
+    found = one({"n_prompt": 0, "n_gen": 128, "avg_ts": 100.0, **said})
+
+    assert (found.device, found.ranks) == (device, ranks)
+
+
 def test_trtllm_bench():
     """The rate of one GPU times all of them."""
     found = one(TRTLLM)
@@ -212,6 +228,24 @@ def test_what_benchmarks_print():
     assert (trt.model, trt.ranks, trt.output_rate, trt.input_tokens) == ("meta-llama/Llama-3.1-8B", 2, 5530.1, 128)
     prefill, decode = printed(LLAMA_TABLE)
     assert (prefill.input_rate, decode.output_rate, decode.context) == (12345.67, 145.67, 4160)
+
+
+def test_lines_of_vllm():
+    """`vllm bench throughput` and `latency` print a line each."""
+    lines = (
+        "Throughput: 32.80 requests/s, 16786.93 total tokens/s, 8393.46 output tokens/s\n"
+        "Avg latency: 2.31 seconds\n10% percentile latency: 2.30 seconds\n"
+    )
+    throughput, latency = bench_text.read(Lines([lines.encode()])).results
+
+    assert bench_text.sniff(lines)
+    assert (throughput.tool, throughput.request_rate, throughput.output_rate) == (
+        "vLLM bench throughput",
+        32.8,
+        8393.46,
+    )
+    assert (throughput.token_rate, throughput.completed) == (16786.93, None)
+    assert (latency.tool, latency.batch_latency) == ("vLLM bench latency", 2.31)
 
 
 def test_a_summary_that_is_cut():

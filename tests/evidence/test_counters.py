@@ -109,6 +109,20 @@ def test_new_names():
     assert column(found, "power") == [650]
 
 
+def test_renamed_fields_of_the_device():
+    """Watts and degrees in the names of DCGM 4.6; the whole tensor pipe before its parts, in any order."""
+    found = read(
+        dcgm,
+        'DCGM_FI_PROF_HMMA_UTIL_RATIO{gpu="0"} 0.3\nDCGM_FI_PROF_TENSOR_UTIL_RATIO{gpu="0"} 0.5\n'
+        'DCGM_FI_DEV_BOARD_POWER_WATTS{gpu="0"} 690\nDCGM_FI_DEV_BOARD_POWER_LIMIT_ENFORCED_WATTS{gpu="0"} 700\n'
+        'DCGM_FI_DEV_GPU_TEMP_CELSIUS{gpu="0"} 61\n',
+    )
+
+    assert {name: list(values) for name, values in found.gpus[0].columns.items()} == {
+        "tensor_active": [0.5], "power": [690], "power_limit": [700], "temperature": [61],
+    }  # fmt: skip
+
+
 def test_scrapes_one_after_another():
     """A counter that comes again begins the next sample; a time stamp does too."""
     found = read(dcgm, EXPORTER * 3)

@@ -270,7 +270,8 @@ def _held(gpu: Series, flags: Sequence[str], bits: int, violation: str) -> float
             each for each in told if any(each.get(flag) for flag in flags) or int(each.get("throttle_mask", 0)) & bits
         ]
         return len(held) / len(told)
-    return 1.0 if busy and (gpu.growth(violation) or 0.0) > 0 else 0.0
+    grew = any((gpu.growth(each) or 0.0) > 0 for each in (violation, f"{violation}_hard"))
+    return 1.0 if busy and grew else 0.0
 
 
 def _power(gpus: Sequence[Series], rows: Sequence[CardState]) -> Iterable[Finding]:

@@ -12,7 +12,7 @@ from roofline.diagnosis.waiting import waits
 from roofline.errors import BadValue
 from roofline.trace.classify import CATEGORIES, COMPUTE
 from roofline.trace.coding import counted, tally
-from roofline.trace.events import HOST, KERNEL, NONE, Activities, Ranges, Trace, listed
+from roofline.trace.events import HOST, KERNEL, NONE, Activities, Card, Ranges, Trace, listed
 from roofline.trace.link import Links
 
 if TYPE_CHECKING:
@@ -54,6 +54,17 @@ def rows_of(gpu: Activities, device: int | None) -> Ints:
     return rows.astype(np.int32) if len(gpu) < 1 << 31 else rows
 
 
+def card_of(trace: Trace, device: int | None) -> Card | None:
+    """What the file says of the device. AMD numbers its agents otherwise than its devices: there all are alike."""
+    if device is None or not trace.cards:
+        return None
+    same = {(each.name, each.memory, each.multiprocessors) for each in trace.cards}
+    mine = [each for each in trace.cards if each.number == device]
+    if mine and (len(same) == 1 or not any("AMD" in each.name for each in trace.cards)):
+        return mine[0]
+    return trace.cards[0] if len(same) == 1 else None
+
+
 def side_by_side(trace: Trace, links: Links) -> tuple[DeviceRow, ...]:
     """All devices of a file with several, by their number."""
 
@@ -77,10 +88,10 @@ def _row(trace: Trace, device: int, rows: Ints, kinds: Ints) -> DeviceRow:
     gpu = trace.gpu
     shares = breakdown(gpu, rows, kinds)
     talk = communication(gpu, rows, kinds)
-    names = {each.number: each.name for each in trace.cards}
+    card = card_of(trace, device)
     return DeviceRow(
         device=device,
-        name=names.get(device, ""),
+        name="" if card is None else card.name,
         start=int(gpu.start[rows[0]]),
         window=int(gpu.spans(rows)[1].max()) - int(gpu.start[rows[0]]),
         busy=total_time(shares),

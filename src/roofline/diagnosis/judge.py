@@ -10,7 +10,7 @@ from roofline.diagnosis.breakdown import breakdown, categories, communication, c
 from roofline.diagnosis.costing import Costing, costing
 from roofline.diagnosis.coverage import coverage
 from roofline.diagnosis.demanded import kernel_rows
-from roofline.diagnosis.gpus import fed_by_its_own, pick, rows_of, side_by_side
+from roofline.diagnosis.gpus import card_of, fed_by_its_own, pick, rows_of, side_by_side
 from roofline.diagnosis.graphs import Lent, lend
 from roofline.diagnosis.idle import idle
 from roofline.diagnosis.launches import launches
@@ -57,7 +57,7 @@ def diagnose_trace(
     kinds = categories(trace, links, rows) if len(rows) else rows
     busy = timeline.union(*gpu.spans(rows))
     window = (int(gpu.start[rows[0]]), int(gpu.spans(rows)[1].max())) if len(rows) else (0, 0)
-    card = _card(trace, device)
+    card = card_of(trace, device)
     shares = breakdown(gpu, rows, kinds)
     causes, gaps = idle(trace, links, rows, busy, window)
     known = None if card is None else _recognised(card)
@@ -162,14 +162,3 @@ def _supply(given: Device | None, known: Recognition | None, device: int | None)
 def _earlier(duration: Ints, costs: Costing) -> Earlier | None:
     tail = costs.tail
     return None if tail is None else Earlier(len(tail.mine), int(duration[tail.mine].sum()), tail.of)
-
-
-def _card(trace: Trace, device: int | None) -> Card | None:
-    """What the file says of the device. AMD numbers its agents otherwise than its devices: there all are alike."""
-    if device is None or not trace.cards:
-        return None
-    same = {(each.name, each.memory, each.multiprocessors) for each in trace.cards}
-    mine = [each for each in trace.cards if each.number == device]
-    if mine and (len(same) == 1 or not any("AMD" in each.name for each in trace.cards)):
-        return mine[0]
-    return trace.cards[0] if len(same) == 1 else None

@@ -13,10 +13,10 @@ from roofline.diagnosis.findings import Finding
 from roofline.diagnosis.judge import diagnose_trace
 from roofline.diagnosis.opening import open_profile
 from roofline.diagnosis.result import Diagnosis
-from roofline.diagnosis.waiting import straggler, waits
+from roofline.diagnosis.waiting import Member, straggler, waits
 from roofline.errors import BadValue, RooflineError
 from roofline.files import printable
-from roofline.trace.classify import CATEGORIES
+from roofline.trace.classify import CATEGORIES, COMPUTE
 from roofline.trace.events import Trace, listed
 from roofline.trace.link import link
 
@@ -121,13 +121,17 @@ def _run(names: Sequence[str], done: Sequence[tuple[Diagnosis, list[int]]]) -> R
 
 def _stragglers(rows: Sequence[RankRow], count: int) -> tuple[Finding, ...]:
     """The rank that the others wait for."""
-    known = [(each, each.waited, each.last) for each in rows if each.waited is not None and each.last is not None]
+    known = [each for each in rows if each.waited is not None]
     if not known:
         return ()
-    late = min(known, key=lambda each: each[1])[0]
-    waited = [(_label(each), wait) for each, wait, _ in known]
-    found = straggler("ranks", waited, [last for _, _, last in known], count, late.found.window)
+    late = min(known, key=lambda each: each.waited or 0)
+    found = straggler("ranks", [_member(each) for each in known], count, late.found.window)
     return () if found is None else (found,)
+
+
+def _member(row: RankRow) -> Member:
+    compute = sum(each.attributed for each in row.found.breakdown if each.category in COMPUTE)
+    return Member(_label(row), row.waited or 0, row.last or 0, compute, row.found.idle)
 
 
 def _label(row: RankRow) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from statistics import mean
 from typing import TYPE_CHECKING, Any
 
@@ -33,32 +34,46 @@ def waits(lengths: Sequence[Sequence[int] | Ints]) -> tuple[list[int], list[int]
     return listed(each.sum(1) - shortest.sum()), listed((each == shortest).sum(1))
 
 
-def straggler(
-    who: str, waited: Sequence[tuple[str, int]], last: Sequence[int], count: int, window: int
-) -> Finding | None:
-    """The one that the others wait for, where they wait for it more than for each other.
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One that takes part in collectives; times in nanoseconds."""
 
-    `who` they are ("ranks"), what each is called and how long it waited [ns], to how many of `count` collectives each
-    came last, and the window [ns].
+    label: str
+    waited: int  # in collectives for the last to come
+    last: int  # collectives that it came last to
+    compute: int  # in which anything was computed
+    idle: int
+
+
+def straggler(who: str, members: Sequence[Member], count: int, window: int) -> Finding | None:
+    """The one of `members` that the others wait for, where they wait for it more than for each other.
+
+    `who` they are ("ranks"), in `count` collectives of a window [ns].
     """
-    at = min(range(len(waited)), key=lambda each: waited[each][1])
-    label, least = waited[at]
-    others = [time for index, (_, time) in enumerate(waited) if index != at]
-    stake = mean(others) - least
-    if stake < _LEAST * window or mean(others) < _LATE * max(least, 1):
+    late = min(members, key=lambda each: each.waited)
+    others = [each for each in members if each is not late]
+    waited = mean(each.waited for each in others)
+    stake = waited - late.waited
+    if stake < _LEAST * window or waited < _LATE * max(late.waited, 1):
         return None
     many = len(others) > 1
-    theirs = f"the others waited {si(mean(others) / NS_PER_S, 's', 3)} each, up to {si(max(others) / NS_PER_S, 's', 3)}"
-    theirs = theirs if many else f"the other one waited {si(others[0] / NS_PER_S, 's', 3)}"
+    theirs = f"the others waited {_s(waited)} each, up to {_s(max(each.waited for each in others))}"
+    theirs = theirs if many else f"the other one waited {_s(waited)}"
+    compute, idle = (mean(getattr(each, name) for each in others) for name in ("compute", "idle"))
     return Finding(
         "straggler",
-        f"The other {who if many else who.removesuffix('s')} wait{'' if many else 's'} for {label}",
+        f"The other {who if many else who.removesuffix('s')} wait{'' if many else 's'} for {late.label}",
         stake / NS_PER_S,
         (
-            f"{label} came last to {last[at]:,} of {count:,} collectives and waited {si(least / NS_PER_S, 's', 3)} in "
-            "them",
-            f"{theirs}; that is {percent(mean(others) / max(window, 1))} of the window",
+            f"{late.label} came last to {late.last:,} of {count:,} collectives and waited {_s(late.waited)} in them",
+            f"{theirs}; that is {percent(waited / max(window, 1))} of the window",
+            f"{late.label} computes for {_s(late.compute)} and is idle for {_s(late.idle)}, "
+            f"{'the others in the mean' if many else 'the other one'} for {_s(compute)} and {_s(idle)}",
         ),
-        "compare its computation and its gaps with the others': more work (uneven sequences, experts, stages), a "
-        "slower device (clocks, temperature), or a busier host.",
+        "where it computes longer: more work (uneven sequences, experts, stages) or a slower device (clocks, "
+        "temperature); where it is idle longer: a busier host.",
     )
+
+
+def _s(nanoseconds: float) -> str:
+    return si(nanoseconds / NS_PER_S, "s", 3)

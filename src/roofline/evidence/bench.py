@@ -245,11 +245,14 @@ def _llama(entry: Entry, tool: str) -> Result:
     read, made = number(entry, "n_prompt") or 0, number(entry, "n_gen") or 0
     rate, depth = number(entry, "avg_ts"), number(entry, "n_depth") or 0
     phase = "serving" if read and made else "decode" if made else "prefill"
+    cards = [each.strip() for each in word(entry, "gpu_info").split(",") if each.strip()]
+    used = cards if number(entry, "n_gpu_layers") != 0 else []  # none of its layers is on a card
     return Result(
         tool,
         phase,
         model=word(entry, "model_type", "model_filename"),
-        device=word(entry, "gpu_info") or word(entry, "cpu_info"),
+        device=", ".join(dict.fromkeys(used)) or word(entry, "cpu_info"),
+        ranks=len(used) if word(entry, "split_mode") == "row" and used else None,  # else one card after another
         concurrency=1.0,
         concurrency_from="llama-bench runs one sequence",
         input_tokens=read or None,

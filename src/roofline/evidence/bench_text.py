@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 
 from roofline.errors import BadValue
 from roofline.evidence.bench import Benchmark, Result, result
@@ -18,6 +19,9 @@ _TRT = re.compile(
     r"|Per GPU Output Throughput \(tps/gpu\))\s*:"
 )
 _LLAMA = re.compile(r"\s*\|\s*model\s*\|.*\|\s*test\s*\|\s*t/s\s*\|\s*\Z")
+# vllm bench throughput, and vllm bench latency.
+_RATE = re.compile(r"Throughput: ([\d.]+) requests/s, ([\d.]+) total tokens/s(?:, ([\d.]+) output tokens/s)?")
+_LATENCY = re.compile(r"Avg latency: ([\d.]+) seconds")
 _CARD = re.compile(r"\s*Device \d+: (\S.{1,100}?), compute capability")  # as ggml prints it above a table
 _LONGEST = 1 << 16
 _PLUS = re.compile(r"\s*([\d.,]+)\s*(?:±|\+/-)\s*([\d.,]+)")
@@ -29,6 +33,7 @@ _SERVED = {
     "Failed requests": "failed",
     "Maximum request concurrency": "max_concurrency",
     "Max request concurrency": "max_concurrency",
+    "Max reqeust concurrency": "max_concurrency",  # as some versions spell it
     "Benchmark duration (s)": "duration",
     "Total input tokens": "total_input_tokens",
     "Total generated tokens": "total_output_tokens",
@@ -65,7 +70,13 @@ _TRT_KEYS = {
 def sniff(head: str) -> bool:
     """Whether a text holds the summary of a serving benchmark."""
     return any(
-        _TITLE.match(line) or _TRT.search(line) or _LLAMA.match(line) or _csv_head(line) for line in head.splitlines()
+        _TITLE.match(line)
+        or _TRT.search(line)
+        or _LLAMA.match(line)
+        or _RATE.search(line)
+        or _LATENCY.search(line)
+        or _csv_head(line)
+        for line in head.splitlines()
     )
 
 
@@ -102,6 +113,7 @@ def _printed(lines: Iterable[str]) -> Iterator[Result]:
     columns: list[str] | None = None
     card = ""
     for line in lines:
+        yield from _vllm(line)
         if _TITLE.match(line):
             yield from _finished(served)
             served = {}
@@ -110,7 +122,7 @@ def _printed(lines: Iterable[str]) -> Iterator[Result]:
         elif columns is not None and line.lstrip().startswith("|"):
             yield from _llama(dict(zip(columns, _cells(line), strict=False)), card)
         elif found := _CARD.match(line):
-            card = found[1]
+            card = f"{card}, {found[1]}" if card else found[1]
         elif pair := _PAIR.match(line):
             columns = None
             _take(pair[1].strip(), pair[2], served, trt)
@@ -118,6 +130,20 @@ def _printed(lines: Iterable[str]) -> Iterator[Result]:
     made = result({"request_info": {}, **trt}) if "performance" in trt else None
     if made is not None:
         yield made
+
+
+def _vllm(line: str) -> Iterator[Result]:
+    """What `vllm bench throughput` and `latency` print of a run; nothing for other lines."""
+    found: Result | None = None
+    if match := _RATE.search(line):
+        requests, tokens, output = (None if each is None else number(each) for each in match.groups())
+        entry = {"elapsed_time": 1, "num_requests": 0, "requests_per_second": requests, "tokens_per_second": tokens}
+        found = result(entry)
+        found = found and replace(found, output_rate=output, duration=None, completed=None, notes=())
+    elif match := _LATENCY.search(line):
+        found = result({"avg_latency": number(match[1]), "percentiles": {}})
+    if found is not None:
+        yield found
 
 
 def _take(label: str, text: str, served: dict[str, float] | None, trt: dict[str, object]) -> None:
@@ -182,6 +208,7 @@ def _llama(row: Mapping[str, str], card: str) -> Iterator[Result]:
         "avg_ts": rate,
         "model_type": row.get("model", ""),
         "gpu_info": card,
+        "n_gpu_layers": number(row.get("ngl", "")),
         "type_k": row.get("type_k", ""),
     }
     found = result(entry)

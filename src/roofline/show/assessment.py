@@ -28,7 +28,7 @@ def assessment_text(found: Assessment) -> RenderableType:
         rows_text(found),
     ]
     blocks += findings_text(found.findings)
-    lines = [*found.notes, *(f"left out: {what} ({n:,})" for what, n in found.left_out.items())]
+    lines = [*found.notes, *(f"left out: {what}: {n:,}" for what, n in found.left_out.items())]
     return Group(*blocks, *([text(), text("Notes", "bold dim"), bullets(lines)] if lines else []))
 
 

@@ -387,9 +387,7 @@ def read_lines(found: Diagnosis) -> Iterable[str]:
     used = ", ".join(f"{n:,} {words[role][n != 1]}" for role, n in counts.used.items() if n)
     events = "event" if counts.read == 1 else "events"
     yield f"{counts.read:,} {events} in {gib(found.bytes)} of text; used: {used or 'none'}"
-    left = ", ".join(
-        f"{reason} ({count:,})" for reason, count in sorted(counts.left_out.items(), key=lambda each: -each[1])
-    )
+    left = "; ".join(f"{why}: {n:,}" for why, n in sorted(counts.left_out.items(), key=lambda each: -each[1]))
     if left:
         yield f"left out: {left}"
     if counts.lost:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from roofline.diagnosis.beside import Beside
 from roofline.diagnosis.exchanges import exchanges
+from roofline.diagnosis.gpus import label
 from roofline.diagnosis.idle import MEANING
 from roofline.diagnosis.ranks import Run
 from roofline.diagnosis.result import Diagnosis
@@ -30,6 +31,7 @@ from roofline.show.report import Finding, Head, Key, Line, Report, Section, Tabl
 from roofline.show.runs import beside_lines, beside_rows, devices_rows, run_lines, run_rows
 from roofline.units import NS_PER_S, column, gib, percent, scale, si
 
+_MARKED = "Each over its own window, from its first activity to its last. * is the one that the rest is of."
 _DOTS = 40  # kernels that are drawn, the costliest
 _ROWS = 40
 
@@ -57,7 +59,7 @@ def diagnosis_report(found: Diagnosis, command: str = "", side: Beside | None = 
     return Report(
         kind="Diagnosis: where a measured run lost its time",
         title=visible(device_name(found)) or "A measured run",
-        setting=visible(found.source),
+        setting=visible(found.source) + (f", {label(found.device or 0)}" if found.devices else ""),
         verdict=found.verdict,
         figures=_keys(found),
         sections=sections,
@@ -76,7 +78,7 @@ def diagnosis_report(found: Diagnosis, command: str = "", side: Beside | None = 
 def _side_by_side(found: Diagnosis, run: Run | None) -> Iterator[Section]:
     """The devices of the file, and the ranks of its run."""
     if found.devices:
-        yield Section("Devices of the file", table=_table(*devices_rows(found)))
+        yield Section("Devices of the file", [Line(_MARKED)], table=_table(*devices_rows(found)))
     if run is not None:
         yield Section(f"{len(run.ranks)} ranks", [*map(Line, run_lines(run))], table=_table(*run_rows(run)))
 

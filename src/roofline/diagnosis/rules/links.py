@@ -10,7 +10,7 @@ from roofline.diagnosis.findings import Finding, counted
 from roofline.diagnosis.gpus import label
 from roofline.diagnosis.numbers import real
 from roofline.diagnosis.rules.scene import Scene, rule
-from roofline.diagnosis.waiting import straggler
+from roofline.diagnosis.waiting import Member, straggler
 from roofline.trace.classify import COMPUTE
 from roofline.units import GIGA, NS_PER_S, gib, percent, si, significant
 
@@ -38,11 +38,19 @@ def exposed(scene: Scene) -> Iterator[Finding]:
             f"{counted(talk.calls, 'kernel')} took {si(talk.union / NS_PER_S, 's', 3)}, of which "
             f"{percent(talk.exposed / talk.union)} exposed",
             f"{si(free / NS_PER_S, 's', 3)} of computation runs without communication beside it",
+            *_waited(scene, talk.union),
             *_most(scene),
         ),
         "overlap it: buckets of gradients during the backward pass (DDP bucket_cap_mb, FSDP prefetch), asynchronous "
         "tensor parallelism; less of it: more work a rank, or 16-bit gradients.",
     )
+
+
+def _waited(scene: Scene, whole: int) -> Iterator[str]:
+    """How much of the communication is waiting for another device of the file."""
+    row = next((each for each in scene.found.devices if each.device == scene.found.device), None)
+    if row is not None and row.waited and row.waited > _UNEVEN * whole:
+        yield f"{si(row.waited / NS_PER_S, 's', 3)} of it is waiting for the last GPU to come"
 
 
 def _most(scene: Scene) -> Iterator[str]:
@@ -89,12 +97,11 @@ def slow_link(scene: Scene) -> Iterator[Finding]:
 @rule("straggler")
 def late(scene: Scene) -> Iterator[Finding]:
     """A device of the file that the others wait for in collectives."""
-    known = [(each, each.waited, each.last) for each in scene.found.devices]
-    rows = [(each, wait, last) for each, wait, last in known if wait is not None and last is not None]
+    rows = [each for each in scene.found.devices if each.waited is not None]
     if not rows:
         return
-    waited = [(label(each.device), wait) for each, wait, _ in rows]
-    found = straggler("GPUs", waited, [last for _, _, last in rows], rows[0][0].collectives, scene.found.window)
+    members = [Member(label(each.device), each.waited or 0, each.last or 0, each.compute, each.idle) for each in rows]
+    found = straggler("GPUs", members, rows[0].collectives, scene.found.window)
     if found is not None:
         yield found
 
