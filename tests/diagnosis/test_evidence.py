@@ -26,6 +26,8 @@ from roofline.evidence.nccl import Run as NcclRun
 from roofline.evidence.ncu import Report
 from roofline.evidence.nsys_stats import Sum, Sums
 from roofline.evidence.training_log import Step, TrainingLog
+from roofline.show.assessment import assessment_text
+from roofline.show.terminal import show
 from roofline.workload import Precision
 
 GEMM = {
@@ -363,6 +365,12 @@ def test_the_fit_gives_back_what_the_timings_were_made_of():
     assert found.fit_error == pytest.approx(0, abs=1e-9)
     assert found.half_size == pytest.approx(30e-6 * 405e9 / 1.75)
     assert (found.link, found.link_bandwidth, found.in_network, found.disagree) == ("nvlink", 450e9, False, 0)
+
+
+def test_sizes_that_the_terminal_leaves_out_are_counted(capsys):
+    show(assessment_text(assess(log(), "x")))
+
+    assert "14 of 31 sizes: --json has them all." in capsys.readouterr().out
 
 
 def test_in_network_reduction():

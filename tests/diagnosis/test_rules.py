@@ -53,16 +53,16 @@ def collective(ts, dur, n, elements, stream=20):
     ]
 
 
-def scores(dur, softmax):
+def scores(dur, softmax, long=512):
     """Attention as three kernels: 8 heads of 512 x 512."""
     soft = work(
-        "aten::_softmax", 100 + dur, dur, [[8, 512, 512], [], []], [B, "Scalar", "Scalar"], "softmax_warp_forward",
+        "aten::_softmax", 100 + dur, dur, [[8, long, long], [], []], [B, "Scalar", "Scalar"], "softmax_warp_forward",
         ["", "-1", "False"],
     )  # fmt: skip
     return [
-        *work("aten::bmm", 100, dur, [[8, 512, 64], [8, 64, 512]], [B, B], GEMM),
+        *work("aten::bmm", 100, dur, [[8, long, 64], [8, 64, long]], [B, B], GEMM),
         *(soft if softmax else []),
-        *work("aten::bmm", 100 + 2 * dur, dur, [[8, 512, 512], [8, 512, 64]], [B, B], GEMM),
+        *work("aten::bmm", 100 + 2 * dur, dur, [[8, long, long], [8, long, 64]], [B, B], GEMM),
     ]
 
 
@@ -153,6 +153,10 @@ CASES = {
     "exposed-communication": (
         [*mm(100, 80, 4096, 4096, 4096), *collective(180, 50, 5001, 1 << 20)], 50, 50,
         [*mm(100, 80, 4096, 4096, 4096), *collective(110, 50, 5002, 1 << 20)],
+    ),
+    "communication-beyond-computation": (
+        [*mm(100, 80, 4096, 4096, 4096), *collective(180, 200, 5011, 1 << 20)], 120, 120,
+        [*mm(100, 80, 4096, 4096, 4096), *collective(180, 50, 5012, 1 << 20)],
     ),
     "straggler": (two(kernel(NCCL, 150, 50, 3), kernel("sgemm", 100, 50, 4), 90), 40, 40,
                   two(kernel(NCCL, 150, 50, 3), kernel("sgemm", 100, 50, 4), 50)),
@@ -279,3 +283,21 @@ def test_a_rule_is_registered_once():
     with pytest.raises(rl.RooflineError, match="twice"):
         rule("waves")(lambda scene: iter(()))
     assert callable(findings)
+
+
+def test_lengths_of_attention_in_pieces_are_not_to_be_padded(tmp_path):
+    """513 tokens: one kernel takes them as they are; a product of another shape beside it is told."""
+    alone = {each.rule for each in found(tmp_path, scores(60, True, 513)).findings}
+    beside = found(tmp_path, [*scores(60, True, 513), *mm(900, 300, 4096, 4096, 4099)]).findings
+
+    assert "attention-in-pieces" in alone
+    assert "unaligned" not in alone
+    assert [each.evidence[0].split(" calls")[0] for each in beside if each.rule == "unaligned"] == [
+        "1 call took 300 us; bound 139 us"
+    ]
+
+
+def test_each_kind_of_attention_in_pieces_is_told(tmp_path):
+    (hit,) = [each for each in found(tmp_path, scores(20, True)).findings if each.rule == "attention-in-pieces"]
+
+    assert hit.evidence[1] == "1 time 8 heads of 512 x 512 scores"

@@ -13,6 +13,7 @@ from roofline.units import GIGA, MEGA, TERA, column, gib, percent, scale, si, si
 
 _ROWS = 14  # of a table in the terminal; the JSON has all
 _FINDINGS = 6
+_RUNS = 4  # of collectives
 
 
 def assessment_text(found: Assessment) -> RenderableType:
@@ -41,7 +42,9 @@ def rows_text(found: Assessment) -> RenderableType:
     benchmarks = [each for each in found.rows if isinstance(each, BenchmarkRow)]
     blocks += [_kernels(kernels, found.seconds or 0.0)] if kernels else []
     blocks += [cards_table(cards)] if cards else []
-    blocks += [block for each in runs[:4] for block in _run(each)]
+    blocks += [block for each in runs[:_RUNS] for block in _run(each)]
+    if len(runs) > _RUNS:
+        blocks.append(text(f"{len(runs) - _RUNS} more runs: --json has them.", "dim"))
     blocks += [_benchmarks(benchmarks)] if benchmarks else []
     return Group(*blocks)
 
@@ -174,6 +177,9 @@ def _run(run: CollectiveRun) -> list[RenderableType]:
         [gib(each.size), si(each.seconds, "s"), _gb(each.algbw), _gb(each.busbw), _of(each, run)]
         for each in _chosen(run.rows)
     ]
+    sizes = sum(1 for each in run.rows if each.size)
+    if len(rows) < sizes:
+        facts.insert(0, f"{len(rows)} of {sizes} sizes: --json has them all.")
     title = f"{run.kind or 'collective'}, {counted(run.ranks, 'rank') if run.ranks else '? ranks'}"
     heads = [
         (title, "left"),

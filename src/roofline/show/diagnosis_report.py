@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from roofline.bound import Point
 from roofline.diagnosis.beside import Beside
 from roofline.diagnosis.exchanges import exchanges
 from roofline.diagnosis.gpus import label
@@ -42,9 +43,16 @@ def diagnosis_chart(found: Diagnosis) -> Chart:
     points = found.points()
     if device is None:
         raise BadValue(f"There is no roofline without a device: {found.supply_from}. Name it with --device.")
-    if not points:
-        raise BadValue("No kernel of this file has a cost: there is nothing to draw. Record shapes with the operators.")
+    if not _drawable(points):
+        raise BadValue(
+            "No kernel of this file has FLOPs from its shapes: there is nothing to draw. Record shapes with operators."
+        )
     return charts.roofline(points[:_DOTS], devices=[device], title=device_name(found), subtitle=(found.verdict,))
+
+
+def _drawable(points: Sequence[Point]) -> bool:
+    """Whether any of those that are drawn has a place: an intensity above 0."""
+    return any(point.flops and point.bytes for point in points[:_DOTS])
 
 
 def diagnosis_report(found: Diagnosis, command: str = "", side: Beside | None = None, run: Run | None = None) -> Report:
@@ -113,7 +121,7 @@ def _host(found: Diagnosis) -> Iterator[Section]:
 
 
 def _roofline(found: Diagnosis) -> list[tuple[Chart, str]]:
-    if not any(point.flops and point.bytes for point in found.points()[:_DOTS]):
+    if not _drawable(found.points()):
         return []
     return [
         (

@@ -46,6 +46,28 @@ def exposed(scene: Scene) -> Iterator[Finding]:
     )
 
 
+@rule("communication-beyond-computation")
+def beyond(scene: Scene) -> Iterator[Finding]:
+    """More communication than all computation could hide: at stake is the rest."""
+    talk = scene.found.communication
+    computed = sum(each.attributed for each in scene.found.breakdown if each.category in COMPUTE)
+    if not talk.calls or talk.exposed <= computed:
+        return
+    yield Finding(
+        "communication-beyond-computation",
+        "More communication than computation could hide",
+        (talk.exposed - max(computed - talk.overlapped, 0)) / NS_PER_S,
+        (
+            f"{counted(talk.calls, 'kernel')} took {si(talk.union / NS_PER_S, 's', 3)}, all computation "
+            f"{si(computed / NS_PER_S, 's', 3)}",
+            *_waited(scene, talk.union),
+            *_most(scene),
+        ),
+        "compare the ranks (name all their files): waiting for the last one counts as time here. Else less of it: more "
+        "work a rank between two exchanges (batch, accumulation, fewer ranks), and nccl-tests on the same nodes.",
+    )
+
+
 def _waited(scene: Scene, whole: int) -> Iterator[str]:
     """How much of the communication is waiting for another device of the file."""
     row = next((each for each in scene.found.devices if each.device == scene.found.device), None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, cast
 
@@ -55,7 +56,7 @@ def _rate(each: Placed) -> str:
 @rule("unaligned")
 def unaligned(scene: Scene) -> Iterator[Finding]:
     """Lengths of products that are no multiple of what tensor cores load at once."""
-    rows = [each for each in _below(scene, "linear") if _odd(each)]
+    rows = [each for each in _below(scene, "linear") if _odd(each) and not _in_attention(scene, each)]
     if rows:
         yield Finding(
             "unaligned",
@@ -65,6 +66,16 @@ def unaligned(scene: Scene) -> Iterator[Finding]:
             "pad these lengths to a multiple of 8 (of 16 for 8-bit formats, of 64 where it costs little), as a "
             "vocabulary or a batch.",
         )
+
+
+def _in_attention(scene: Scene, product: Placed) -> bool:
+    """Whether a batched product makes or takes the scores of a softmax: one kernel does both (see below)."""
+    return "batch" in product.work.dims and any(
+        test(product, whole(each.work.dims["m"]), whole(each.work.dims["width"]))
+        for each in scene.found.placed
+        if each.work.op == "softmax" and "width" in each.work.dims
+        for test in (_makes, _takes)
+    )
 
 
 def _odd(each: Placed) -> bool:
@@ -204,7 +215,8 @@ def attention_in_pieces(scene: Scene) -> Iterator[Finding]:
     device = scene.found.supply
     batched = [each for each in scene.found.placed if each.work.op == "linear" and "batch" in each.work.dims]
     softmaxes = [each for each in scene.found.placed if each.work.op == "softmax" and "width" in each.work.dims]
-    took, least, calls, shapes = 0.0, 0.0, 0, ""
+    took, least, calls = 0.0, 0.0, 0
+    shapes: Counter[str] = Counter()
     for soft in softmaxes:
         rows, width = whole(soft.work.dims["m"]), whole(soft.work.dims["width"])
         scores = [each for each in batched if _makes(each, rows, width)]
@@ -223,7 +235,8 @@ def attention_in_pieces(scene: Scene) -> Iterator[Finding]:
         share = soft.calls / max(sum(each.calls for each in softmaxes if each.work.dims == soft.work.dims), 1)
         took += sum(each.time for each in (soft, *scores, *values)) / NS_PER_S * share
         least += soft.calls * real(bound(work.cost, device).seconds)
-        calls, shapes = calls + soft.calls, shapes or f"{batch:,} heads of {new:,} x {width:,} scores"
+        calls += soft.calls
+        shapes[f"{batch:,} heads of {new:,} x {width:,} scores"] += soft.calls
     if calls and took > least:
         yield Finding(
             "attention-in-pieces",
@@ -232,7 +245,7 @@ def attention_in_pieces(scene: Scene) -> Iterator[Finding]:
             (
                 f"{counted(calls, 'time')} product, softmax, product took {si(took, 's', 3)}; "
                 f"one tiled kernel has a bound of {si(least, 's', 3)}",
-                shapes,
+                *(f"{counted(n, 'time')} {what}" for what, n in shapes.most_common(3)),
             ),
             "scaled_dot_product_attention with a tiled back end (flash, memory-efficient, cuDNN): look at what its "
             "mask or format rules out.",
