@@ -8,8 +8,8 @@ import msgspec
 from rich.console import Group, RenderableType
 
 from roofline.diagnosis.changes import Change, Comparison
+from roofline.show.comparison_schema import ChangeRecord, ComparisonRecord
 from roofline.show.names import visible
-from roofline.show.schema import ChangeRecord, ComparisonRecord
 from roofline.show.terminal import Cell, table, text
 from roofline.trace.classify import readable
 from roofline.units import NS_PER_S, percent, scale, si, significant

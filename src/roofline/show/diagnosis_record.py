@@ -15,8 +15,7 @@ from roofline.diagnosis.numbers import real, whole
 from roofline.diagnosis.ranks import RankRow, Run
 from roofline.diagnosis.result import Demanded, DeviceRow, Diagnosis, Earlier, KernelRow, Launches, Pass, Placed, Steps
 from roofline.show.assessment_record import card_record
-from roofline.show.measured_schema import FindingRecord, MeasuredDevice
-from roofline.show.schema import (
+from roofline.show.diagnosis_schema import (
     BesideRecord,
     BreakdownRecord,
     CategoryRecord,
@@ -42,6 +41,7 @@ from roofline.show.schema import (
     StepRecord,
     StepsRecord,
 )
+from roofline.show.measured_schema import FindingRecord, MeasuredDevice
 from roofline.show.words import setting
 from roofline.trace.classify import COMPUTE
 from roofline.trace.events import HOST

@@ -16,24 +16,27 @@ from roofline.ledger import Ledger, Total
 from roofline.model import LONG, Model
 from roofline.shard import Shard
 from roofline.sheets import source_titles
-from roofline.show.schema import (
-    AgainstRecord,
-    ByHandRecord,
+from roofline.show.catalogue_schema import (
     CacheRecord,
     CheckpointRecord,
-    CrossoverRecord,
-    CrossoversRecord,
     DeviceRecord,
     DevicesRecord,
+    ModelLine,
+    ModelRecord,
+    ModelsRecord,
+    SparsityRecord,
+)
+from roofline.show.prediction_schema import (
+    AgainstRecord,
+    ByHandRecord,
+    CrossoverRecord,
+    CrossoversRecord,
     EfficiencyRecord,
     KernelRecord,
     LedgerRecord,
     LeverRecord,
     MeasuredRecord,
     MemoryRecord,
-    ModelLine,
-    ModelRecord,
-    ModelsRecord,
     NamedDevice,
     NamedModel,
     OpRecord,
@@ -44,7 +47,6 @@ from roofline.show.schema import (
     RowsRecord,
     SourceRecord,
     Sources,
-    SparsityRecord,
     TimeModel,
     TotalRecord,
     WorkloadRecord,
