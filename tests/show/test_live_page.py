@@ -304,3 +304,20 @@ def test_a_device_that_cannot_be_compared_with(opened):
         opened.show(model="qwen3-8b", device="h100-sxm", **setting)
         assert opened.page.locator("#warnings").text_content().endswith(why)
         assert not opened.page.locator("#readouts .beside").first.is_visible()
+
+
+def test_a_phone_shows_whole_steps_and_sums(browser, file):
+    """On a phone the walk's title stands below the line that stays on top, and sums end at the screen's edge."""
+    phone = Opened(browser, file, "arithmetic=1&sequences=64")
+    phone.page.set_viewport_size(NARROW)
+    place = "document.querySelector('{}').getBoundingClientRect()"
+    for sums in phone.page.locator("#kernels td.sum > div").all()[:6]:
+        box = sums.bounding_box()
+        assert box["x"] + box["width"] <= NARROW["width"]
+    phone.page.locator("#walk").click()
+    phone.wait("document.activeElement.id === 'guide-next'")
+    assert phone.page.evaluate(f"{place.format('#guide-place')}.top >= {place.format('#brief')}.bottom")
+    phone.page.locator("#arithmetic").uncheck()
+    phone.wait("!document.body.dataset.drawn.includes('arithmetic')")
+    assert phone.page.locator("#kernels tbody tr").nth(1).locator("td").first.text_content() == "input_norm"
+    phone.context.close()

@@ -161,6 +161,15 @@ def test_the_figures_of_close_roofs_stand_on_no_roof(qwen, h100, width, other):
             assert abs(along) > 5, (label["text"], rule)
 
 
+def test_a_figure_without_room_goes_without_its_rate(decode):
+    """On a phone the lower roof of another device begins far right: its figure stays on it."""
+    scene = Scene(decode.chart(against=[rl.Device.load("a100-sxm-80gb")]).sized(390))
+    flat, text = scene["flat_rules"][-1], scene.boxes("flat_labels")[-1]
+
+    assert text.text == "312.0 TFLOP/s"
+    assert text.left >= flat["x"]
+
+
 def test_a_roof_is_drawn_once(decode, h100):
     """Against itself a device has one roof; beside one with other figures each says which it is."""
     own = replace(h100, bandwidth=2 * h100.bandwidth, assumptions=("h100-sxm with figures of your own",))

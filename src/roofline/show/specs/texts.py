@@ -44,11 +44,13 @@ def texts() -> list[Json]:
             "transform": [
                 keep("datum.flat"),
                 *close_to_others("peak", rise("peak"), rise("lower", "peak")),
-                # A text that would reach over a slope goes without its device.
-                formula("room", f"width - scale('x', datum.ridge) - {CHAR} * length(datum.flat)"),
+                # A text that would reach over a slope goes without its device, then without its rate.
+                formula("room", f"(width - scale('x', datum.ridge)) / {CHAR}"),
                 formula(
                     "flat",
-                    "datum.main || datum.under || !datum.higher || datum.room > 0 ? datum.flat : datum.flat_short",
+                    "datum.main || datum.under || !datum.higher || datum.room > length(datum.flat) ? datum.flat : "
+                    "datum.room > length(datum.flat_short) ? datum.flat_short : "
+                    "replace(datum.flat_short, regexp(' [^ /]+$'), '')",
                 ),
                 formula("size", f"{CHAR} * length(datum.flat)"),
                 formula(

@@ -75,8 +75,11 @@ const rooflineTables = (data, engine) => {
       while (row.cells.length > cells.length) row.deleteCell(-1);
       cells.forEach(([text, kind], j) => {
         const cell = row.cells[j] ?? row.insertCell();
-        set(cell, text);
         put(cell, "className", kind);
+        // A sum has a block of its own, which a phone keeps in view while the table moves.
+        if (kind === "sum" && !cell.firstElementChild) cell.replaceChildren(make("div"));
+        set(kind === "sum" ? cell.firstElementChild : cell, text);
+        if (kind === "sum") cell.written = null;
       });
     });
   };
