@@ -115,6 +115,7 @@ def _costs(found: Diagnosis) -> Iterable[str]:
     if found.earlier is not None:
         each = found.earlier
         yield f"{each.activities:,} activities ({si(_s(each.time), 's')}) began before the record: {earlier(each)}."
+        yield "Breakdown, verdict and kernels have that tail; findings, what has a cost together, and MFU leave it out."
 
 
 def mfu(found: Diagnosis) -> tuple[str, str] | None:
