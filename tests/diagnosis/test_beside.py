@@ -228,3 +228,17 @@ def test_the_report_has_all_that_the_terminal_has(roofline, tmp_path):
         assert title in answer.out
     assert "The run has 4 ranks, of which 2 are here" in page
     assert "--tp 1" in page
+
+
+def test_a_kernel_that_takes_next_to_nothing_does_not_stretch_the_chart(tmp_path):
+    """One FLOP in a microsecond beside a millisecond of products: its dot would be at 1e-6 TFLOP/s."""
+    events = step()
+    for each in events:
+        if each.get("cat") == "kernel":
+            each["dur"] = 1000
+    tiny = {"Input Dims": [[1], [1]], "Input type": [B, B]}
+    events += [op("aten::add", 900, 5, 70, **tiny), launch(901, 70, 1), kernel("add<c10::BFloat16>", 3000, 1, 70)]
+    chart = json.dumps(rl.diagnose(write(tmp_path, trace(*events))).chart().spec)
+
+    assert "sm90_xmma_gemm_bf16" in chart
+    assert "add<c10" not in chart

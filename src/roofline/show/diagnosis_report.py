@@ -34,25 +34,33 @@ from roofline.units import NS_PER_S, column, gib, percent, scale, si
 
 _MARKED = "Each over its own window, from its first activity to its last. * is the one that the rest is of."
 _DOTS = 40  # kernels that are drawn, the costliest
+_LEAST = 0.005  # of the time of all that has a cost: what takes less is not drawn
 _ROWS = 40
 
 
 def diagnosis_chart(found: Diagnosis) -> Chart:
     """Measured kernels under their roofs; raises BadValue where none has a place there."""
     device = found.supply
-    points = found.points()
+    points = _dots(found)
     if device is None:
         raise BadValue(f"There is no roofline without a device: {found.supply_from}. Name it with --device.")
     if not _drawable(points):
         raise BadValue(
             "No kernel of this file has FLOPs from its shapes: there is nothing to draw. Record shapes with operators."
         )
-    return charts.roofline(points[:_DOTS], devices=[device], title=device_name(found), subtitle=(found.verdict,))
+    return charts.roofline(points, devices=[device], title=device_name(found), subtitle=(found.verdict,))
+
+
+def _dots(found: Diagnosis) -> list[Point]:
+    """The costliest kernels, without those that take next to nothing: these would stretch the axes for nothing."""
+    rows = sorted(((each.count * (each.measured or 0.0), each) for each in found.points()), key=lambda each: -each[0])
+    whole = sum(time for time, _ in rows)
+    return [each for time, each in rows[:_DOTS] if time >= _LEAST * whole]
 
 
 def _drawable(points: Sequence[Point]) -> bool:
-    """Whether any of those that are drawn has a place: an intensity above 0."""
-    return any(point.flops and point.bytes for point in points[:_DOTS])
+    """Whether any of these has a place: an intensity above 0."""
+    return any(point.flops and point.bytes for point in points)
 
 
 def diagnosis_report(found: Diagnosis, command: str = "", side: Beside | None = None, run: Run | None = None) -> Report:
@@ -121,13 +129,13 @@ def _host(found: Diagnosis) -> Iterator[Section]:
 
 
 def _roofline(found: Diagnosis) -> list[tuple[Chart, str]]:
-    if not _drawable(found.points()):
+    if not _drawable(_dots(found)):
         return []
     return [
         (
             diagnosis_chart(found),
             "A dot is a kernel at the speed that it reached; the dotted line leads to its roof. Its area is its share "
-            "of the time.",
+            "of the time; those below 0.5 % are not drawn.",
         )
     ]
 
