@@ -9,6 +9,7 @@ from roofline.diagnosis.beside import Beside
 from roofline.diagnosis.exchanges import exchanges
 from roofline.diagnosis.gpus import label
 from roofline.diagnosis.idle import MEANING
+from roofline.diagnosis.numbers import real
 from roofline.diagnosis.ranks import Run
 from roofline.diagnosis.result import Diagnosis
 from roofline.errors import BadValue
@@ -34,7 +35,7 @@ from roofline.units import NS_PER_S, column, gib, percent, scale, si
 
 _MARKED = "Each over its own window, from its first activity to its last. * is the one that the rest is of."
 _DOTS = 40  # kernels that are drawn, the costliest
-_LEAST = 0.005  # of the time of all that has a cost: what takes less is not drawn
+_LEAST = 0.005  # of the time and the FLOPs of all that has a cost: what has less of both is not drawn
 _ROWS = 40
 
 
@@ -54,8 +55,8 @@ def diagnosis_chart(found: Diagnosis) -> Chart:
 def _dots(found: Diagnosis) -> list[Point]:
     """The costliest kernels, without those that take next to nothing: these would stretch the axes for nothing."""
     rows = sorted(((each.count * (each.measured or 0.0), each) for each in found.points()), key=lambda each: -each[0])
-    whole = sum(time for time, _ in rows)
-    return [each for time, each in rows[:_DOTS] if time >= _LEAST * whole]
+    time, flops = sum(each for each, _ in rows), sum(real(each.flops) for _, each in rows)
+    return [each for took, each in rows[:_DOTS] if took >= _LEAST * time or real(each.flops) >= _LEAST * flops]
 
 
 def _drawable(points: Sequence[Point]) -> bool:
@@ -135,7 +136,7 @@ def _roofline(found: Diagnosis) -> list[tuple[Chart, str]]:
         (
             diagnosis_chart(found),
             "A dot is a kernel at the speed that it reached; the dotted line leads to its roof. Its area is its share "
-            "of the time; those below 0.5 % are not drawn.",
+            "of the time; what has less than 0.5 % of it and of the FLOPs is not drawn.",
         )
     ]
 
