@@ -16,7 +16,8 @@ from roofline.catalogue import model_by_name, model_from_text
 from roofline.errors import BadValue, ConfigError, UnknownName
 from roofline.server import run as running
 from roofline.server.app import application
-from roofline.server.guard import LARGEST, local
+from roofline.server.authority import local
+from roofline.server.guard import LARGEST
 
 HERE = "http://127.0.0.1:8000"
 CONFIG = {
@@ -296,7 +297,7 @@ def test_where_it_listens():
         running.listening("256.0.0.1", 80)
     assert running.hosts_for("127.0.0.1") == frozenset()
     assert "10.0.0.7" in running.hosts_for("10.0.0.7")
-    assert socket.gethostname() in running.hosts_for("0.0.0.0")
+    assert socket.gethostname().casefold() in running.hosts_for("0.0.0.0")
 
 
 def test_serve_runs_until_told(monkeypatch, roofline):
