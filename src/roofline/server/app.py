@@ -35,7 +35,7 @@ _T = TypeVar("_T")
 _Handler = Callable[[Request], Awaitable[Response]]
 _POLICY = re.compile(r'http-equiv="Content-Security-Policy" content="([^"]+)"')
 _AT_ONCE = 2  # pages that are made at one time
-_STATUS = {TooLarge: 413, TooSlow: 408, NoRoom: 503}
+_STATUS: Mapping[type[RooflineError], int] = {TooLarge: 413, TooSlow: 408, NoRoom: 503}
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _LOG = logging.getLogger(__name__)
 

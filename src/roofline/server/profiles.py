@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import parse_options_header
 from starlette.concurrency import run_in_threadpool
-from starlette.datastructures import UploadFile
+from starlette.datastructures import FormData, UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import Request
 
@@ -111,12 +111,22 @@ class Form(NamedTuple):
 
 
 class _Parser(MultiPartParser):
-    """Notes whether the form came to its end: what is cut off looks like a form with fewer parts otherwise."""
+    """Refuses a form that is cut off, which looks like one with fewer parts otherwise."""
 
-    ended = False
+    _ended = False
 
     def on_end(self) -> None:
-        self.ended = True
+        self._ended = True
+
+    async def parse(self) -> FormData:
+        self.stream = self._to_the_end(self.stream)
+        return await super().parse()
+
+    async def _to_the_end(self, pieces: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
+        async for piece in pieces:
+            yield piece
+        if not self._ended:
+            raise MultiPartException("it is cut off. Send it again.")
 
 
 async def form_of(request: Request, take: Take) -> Form:
@@ -124,7 +134,7 @@ async def form_of(request: Request, take: Take) -> Form:
     kind, options = parse_options_header(request.headers.get("content-type", ""))
     if kind != b"multipart/form-data":
         raise BadValue("The request is no form with a file. Choose a profile on the first page.")
-    # Some of Python's codecs take hours for a megabyte, and some are none of text.
+    # Some of Python's codecs take the square of a text's length in time, and some are none of text.
     if options.get(b"charset", b"utf-8").lower() != b"utf-8":
         raise BadValue("The form is not in UTF-8. Send it without a charset.")
     stream = _taking(arriving(request, LARGEST + MIB, _PATIENCE, _WHAT), take, copies=2)  # the parser's, and a file
@@ -134,10 +144,10 @@ async def form_of(request: Request, take: Take) -> Form:
     except (MultiPartException, FormParserError) as error:
         raise BadValue(f"The form cannot be read: {printable(getattr(error, 'message', str(error)))[:200]}") from None
     file, device = fields.get("profile"), fields.get("device", "")
-    if parser.ended and isinstance(file, UploadFile) and file.filename:
-        return Form(file.file, _called(file.filename), device.strip() if isinstance(device, str) else "")
-    await fields.close()
-    raise BadValue("No profile was chosen. Choose a file." if parser.ended else "The form is cut off. Send it again.")
+    if not isinstance(file, UploadFile) or not file.filename:
+        await fields.close()
+        raise BadValue("No profile was chosen. Choose a file.")
+    return Form(file.file, _called(file.filename), device.strip() if isinstance(device, str) else "")
 
 
 @contextmanager
