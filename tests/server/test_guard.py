@@ -93,3 +93,12 @@ def test_the_usual_port_of_a_scheme_need_not_be_said():
     assert _status("127.0.0.1", **ask, origin="http://127.0.0.1") == 400
     assert _status("127.0.0.1", **ask, origin="https://127.0.0.1") == 403
     assert _status("127.0.0.1", **ask, origin="ftp://127.0.0.1:80") == 403
+
+
+def test_every_origin_counts():
+    """One of its own does not hide another beside it."""
+    client = TestClient(application(), base_url="http://127.0.0.1:8000")
+    own, foreign = ("origin", "http://127.0.0.1:8000"), ("origin", "http://evil.example")
+
+    assert client.get("/api/openapi.json", headers=[own]).status_code == 200
+    assert client.get("/api/openapi.json", headers=[own, foreign]).status_code == 403

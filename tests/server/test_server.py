@@ -10,6 +10,8 @@ import socket
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from time import sleep
+from typing import Any
 
 import jsonschema
 import pytest
@@ -338,19 +340,26 @@ def test_page_writes_one_file(roofline, tmp_path: Path):
 
 def test_who_waits_for_work_holds_no_thread(monkeypatch):
     """More requests wait for a slow page than there are threads; an upload, which needs threads, is read meanwhile."""
-    done, waiting = threading.Event(), []
+    done, read = threading.Event(), threading.Event()
+
+    async def received(*arguments: Any) -> None:
+        await profiles.receive(*arguments)
+        read.set()
+
     monkeypatch.setattr(app, "_default", lambda: str(done.wait(30)))
-    monkeypatch.setattr(profiles, "LARGEST", 1 << 20)
+    monkeypatch.setattr(app, "receive", received)
 
     with TestClient(application(), base_url=HERE) as client, ThreadPoolExecutor(50) as pool:
         try:
-            waiting += [pool.submit(client.get, "/live") for _ in range(45)]
-            upload = pool.submit(client.post, "/api/diagnose", content=(b" " * 65_536 for _ in range(40)))
-            assert upload.result(timeout=10).status_code == 413
+            waiting = [pool.submit(client.get, "/live") for _ in range(45)]
+            sleep(1)  # until each has what threads it takes
+            upload = pool.submit(client.post, "/api/diagnose", content=b"{}")
+            assert read.wait(10)
             assert not any(each.done() for each in waiting)
         finally:
             done.set()
         assert {each.result(timeout=10).text for each in waiting} == {"True"}
+        assert upload.result(timeout=10).status_code == 400
 
 
 def test_no_application_waits_for_another(monkeypatch):
@@ -366,6 +375,7 @@ def test_no_application_waits_for_another(monkeypatch):
         try:
             for _ in range(4):
                 pool.submit(busy.get, "/live")
+            sleep(0.5)  # until they are at it
             assert pool.submit(other.get, "/api/models").result(timeout=10).status_code == 200
         finally:
             done.set()
