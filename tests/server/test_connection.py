@@ -101,7 +101,7 @@ def test_bytes_one_by_one_gain_no_time(served):
 
 def test_an_answer_gives_the_time_of_one_request(served):
     """A second request over a connection is answered; what is no whole one after an answer holds nothing."""
-    request = f"GET /nothing HTTP/1.1\r\nHost: 127.0.0.1:{served.port}\r\n\r\n".encode()
+    request = f"HEAD /nothing HTTP/1.1\r\nHost: 127.0.0.1:{served.port}\r\n\r\n".encode()
     with closing(served.open(request)) as one:
         assert one.recv(65_536).startswith(b"HTTP/1.1 404")
         one.sendall(request + b"GET")
