@@ -136,3 +136,82 @@ def test_another_site_cannot_send_a_profile(client):
     sent = client.post("/profile", files={"profile": ("a.json", TRACE)}, headers={"origin": "https://evil.example"})
 
     assert sent.status_code == 403
+
+
+def _form(*parts: bytes, end: bytes = b"--x--\r\n", kind: str = "multipart/form-data; boundary=x") -> dict[str, object]:
+    """A request with a form of these parts."""
+    return {"content": b"".join(b"--x\r\n" + each for each in parts) + end, "headers": {"content-type": kind}}
+
+
+FILE = b'Content-Disposition: form-data; name="profile"; filename="a.json"\r\n\r\n' + TRACE + b"\r\n"
+FIELD = b'Content-Disposition: form-data; name="device"\r\n\r\n'
+
+
+def test_a_form_in_any_spelling(client):
+    """The type and its boundary in other case and in quotes, and the charset that it is read in."""
+    for kind in ('Multipart/Form-Data; BOUNDARY="x"', "multipart/form-data; boundary=x; charset=UTF-8"):
+        assert client.post("/profile", **_form(FILE, kind=kind)).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("form", "said"),
+    [
+        (_form(FILE, end=b""), "cut off"),
+        (_form(FILE[:-40], end=b""), "cut off"),
+        (_form(FILE, FIELD + b"h100", end=b""), "cut off"),
+        (_form(FILE, kind="multipart/form-data; boundary=x; charset=punycode"), "not in UTF-8"),
+        (_form(FILE, kind="multipart/form-data; boundary=x; charset=zlib"), "not in UTF-8"),
+        (_form(FILE, kind="multipart/form-data; boundary=x; charset=idna"), "not in UTF-8"),
+        (_form(FILE, kind="multipart/form-data-not; boundary=x"), "no form with a file"),
+        (_form(FILE, kind="multipart/form-data; boundary="), "cannot be read"),
+        (_form(FILE.replace(b'name="profile"; ', b"")), "cannot be read"),
+        (_form(FILE, *[FIELD + b"\r\n"] * 9), "cannot be read"),
+        (_form(FILE, FIELD + b"d" * 5000 + b"\r\n"), "cannot be read"),
+        (_form(b"A: " + b"b" * 100_000 + b"\r\n" + FILE), "cannot be read"),
+        (_form(b"A: b\r\n" * 1000 + FILE), "cannot be read"),
+        ({"content": b"x" * 1000, "headers": {"content-type": "multipart/form-data; boundary=x"}}, "cannot be read"),
+    ],
+)
+def test_forms_that_are_no_whole_form(client, form, said):
+    """Cut off, in a charset that is slow or none, with headers or fields without end: 400 that says which."""
+    answer = client.post("/profile", **form)
+
+    assert answer.status_code == 400
+    assert said in answer.text
+
+
+@pytest.mark.parametrize("name", ["a\x00b.json", "\x1b[31m.json", "%00%2e%2e%2f.json", "..", "\ud800"])
+def test_a_name_is_text(client, name):
+    """Null bytes, what moves a cursor, percent signs: shown as text, or the whole is refused."""
+    part = FILE.replace(b"a.json", name.encode("utf-8", "surrogatepass"))
+    answer = client.post("/profile", **_form(part))
+
+    assert answer.status_code in (200, 400)
+    assert "\x00" not in answer.text
+    assert "\x1b" not in answer.text
+
+
+def test_half_a_pair_of_surrogates_in_a_profile(client):
+    """A name in a file that UTF-8 cannot carry is answered as its escape."""
+    content = TRACE.replace(b"80GB HBM3", b"80GB HBM3\\ud800")
+    answer = client.post("/api/diagnose", content=content)
+
+    assert answer.status_code == 200
+    assert answer.json()["device"]["name"] == "NVIDIA H100 80GB HBM3\ud800"
+    assert client.post("/profile", files={"profile": ("a.json", content)}).status_code == 200
+
+
+def test_profiles_have_room_together(client, monkeypatch):
+    """What all of them may take is given back with each answer; one for which others leave no room gets 503."""
+    room = client.app.state.room
+    free = room.left
+    assert client.post("/api/diagnose", content=TRACE).status_code == 200
+    assert client.post("/profile", files={"profile": ("a.json", b"{")}).status_code == 400
+    assert room.left == free
+
+    monkeypatch.setattr(room, "left", len(TRACE) + 1)
+    with room.part() as take:
+        take(2)
+        assert client.post("/api/diagnose", content=TRACE).status_code == 503
+        assert client.post("/profile", files={"profile": ("a.json", TRACE)}).status_code == 503
+    assert client.post("/api/diagnose", content=TRACE).status_code == 200

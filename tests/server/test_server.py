@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+import asyncio
+import errno
 import json
 import re
 import socket
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from time import sleep
+from typing import Any
 
 import jsonschema
 import pytest
+from starlette.requests import Request
 from starlette.testclient import TestClient
 
 import roofline as rl
 from roofline.catalogue import model_by_name, model_from_text
 from roofline.errors import BadValue, ConfigError, UnknownName
+from roofline.server import app, profiles
 from roofline.server import run as running
 from roofline.server.app import application
-from roofline.server.guard import LARGEST, local
+from roofline.server.authority import local
+from roofline.server.guard import LARGEST, TooSlow, arriving
 
 HERE = "http://127.0.0.1:8000"
 CONFIG = {
@@ -296,7 +305,7 @@ def test_where_it_listens():
         running.listening("256.0.0.1", 80)
     assert running.hosts_for("127.0.0.1") == frozenset()
     assert "10.0.0.7" in running.hosts_for("10.0.0.7")
-    assert socket.gethostname() in running.hosts_for("0.0.0.0")
+    assert socket.gethostname().casefold() in running.hosts_for("0.0.0.0")
 
 
 def test_serve_runs_until_told(monkeypatch, roofline):
@@ -327,3 +336,134 @@ def test_page_writes_one_file(roofline, tmp_path: Path):
     )
     assert roofline("page", "-o", str(tmp_path / "page.txt")).code == 2
     assert roofline("page", "no-such", "-o", str(target)).code == 2
+
+
+def test_who_waits_for_work_holds_no_thread(monkeypatch):
+    """More requests wait for a slow page than there are threads; an upload, which needs threads, is read meanwhile."""
+    done, read = threading.Event(), threading.Event()
+
+    async def received(*arguments: Any) -> None:
+        await profiles.receive(*arguments)
+        read.set()
+
+    monkeypatch.setattr(app, "_default", lambda: str(done.wait(30)))
+    monkeypatch.setattr(app, "receive", received)
+
+    with TestClient(application(), base_url=HERE) as client, ThreadPoolExecutor(50) as pool:
+        try:
+            waiting = [pool.submit(client.get, "/live") for _ in range(45)]
+            sleep(1)  # until each has what threads it takes
+            upload = pool.submit(client.post, "/api/diagnose", content=b"{}")
+            assert read.wait(10)
+            assert not any(each.done() for each in waiting)
+        finally:
+            done.set()
+        assert {each.result(timeout=10).text for each in waiting} == {"True"}
+        assert upload.result(timeout=10).status_code == 400
+
+
+def test_no_application_waits_for_another(monkeypatch):
+    """What one server is busy with is nothing to the next in the same process."""
+    done = threading.Event()
+    monkeypatch.setattr(app, "_default", lambda: str(done.wait(30)))
+
+    with (
+        TestClient(application(), base_url=HERE) as busy,
+        TestClient(application(), base_url=HERE) as other,
+        ThreadPoolExecutor(8) as pool,
+    ):
+        try:
+            for _ in range(4):
+                pool.submit(busy.get, "/live")
+            sleep(0.5)  # until they are at it
+            assert pool.submit(other.get, "/api/models").result(timeout=10).status_code == 200
+        finally:
+            done.set()
+
+
+@pytest.mark.parametrize("error", [ValueError("of ours\n\x1b[31m"), KeyError("x"), TimeoutError(), OverflowError()])
+@pytest.mark.parametrize(("path", "named"), [("/api/models", "models_record"), ("/live", "_default")])
+def test_a_fault_of_its_own_is_called_that(client, monkeypatch, caplog, error, path, named):
+    """An error that is none of the input's is 500 in one line that tells nothing of it; the log has it, as text."""
+
+    def fails(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(app, named, fails)
+    answer = client.get(path)
+
+    assert answer.status_code == 500
+    assert "a fault of its own" in answer.text
+    assert "of ours" not in answer.text
+    assert "Traceback" in caplog.text
+    assert "\x1b" not in caplog.text
+
+
+def test_a_full_disk_is_said(client, monkeypatch):
+    """It is no fault of the request, and none of the server's code."""
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(app, "receive", full)
+
+    assert client.post("/api/diagnose", content=b"{}").status_code == 507
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (b"a=1&" * 9, "more than 8 fields"),
+        (b"name=%ff", "no text in UTF-8"),
+        (b"name=\xff", "no text in UTF-8"),
+        (b"name=%ED%A0%80", "no text in UTF-8"),
+    ],
+)
+def test_what_is_no_form_of_a_model(client, body, said):
+    """Fields without end, and bytes that are no text, get one line that says so."""
+    answer = client.post("/model", content=body)
+
+    assert answer.status_code == 400
+    assert said in answer.text
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status", "said"),
+    [
+        ("GET", "/api/nothing", 404, "Nothing answers GET '/api/nothing'. There are /, /live"),
+        ("GET", "/api/predict", 405, "Nothing answers GET '/api/predict'. It answers POST."),
+    ],
+)
+def test_what_is_not_there_is_said(client, method, path, status, said):
+    """One line as JSON that names what there is, and on a page for a reader."""
+    answer = client.request(method, path)
+
+    assert answer.status_code == status
+    assert answer.json()["error"].startswith(said)
+    assert client.request(method, path.removeprefix("/api")).headers["content-type"].startswith("text/html")
+    assert status != 405 or answer.headers["allow"] == "POST"
+
+
+def test_a_body_that_stalls_is_given_up(monkeypatch):
+    """One that does not arrive in time gets 408, and the time strikes in no work but the waiting for it."""
+    worked: list[str] = []
+
+    async def stalls() -> dict[str, object]:
+        await asyncio.sleep(0.2 if not worked else 30)
+        return {"type": "http.request", "body": b"piece", "more_body": True}
+
+    async def read() -> None:
+        request = Request({"type": "http", "headers": []}, stalls)
+        async for _ in arriving(request, 1000, 0.5, ""):
+            await asyncio.sleep(0.6)  # longer than the body has: not cut
+            worked.append("whole")
+
+    with pytest.raises(TooSlow):
+        asyncio.run(read())
+    assert worked == ["whole"]
+    monkeypatch.setattr(app, "body", lambda _: _raise(TooSlow("late")))
+    assert TestClient(application(), base_url=HERE).post("/api/predict", content=b"").status_code == 408
+
+
+async def _raise(error: Exception) -> None:
+    raise error

@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
+import errno
+import json
+import logging
 import re
+import traceback
 from collections.abc import Awaitable, Callable, Mapping
 from functools import cache, wraps
-from threading import Semaphore
 from typing import Any, TypeVar
-from urllib.parse import parse_qs
 
+from anyio import CapacityLimiter, to_thread
 from starlette.applications import Starlette
-from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
 from roofline.catalogue import device_sheets, load_model, models
-from roofline.errors import RooflineError
-from roofline.server.asked import asked, model_of_form
+from roofline.errors import RooflineError, shown
+from roofline.files import printable
+from roofline.server.asked import asked, form_fields, model_of_form
 from roofline.server.description import description
-from roofline.server.guard import Guard, TooLarge, body
-from roofline.server.profiles import Sent, destination, form_of, receive, sent_in_form
+from roofline.server.guard import Guard, TooLarge, TooSlow, body
+from roofline.server.profiles import NoRoom, Room, Sent, destination, form_of, receive, sent_in_form
 from roofline.show.assessment_report import report_of
 from roofline.show.live import MODELS, live_page, named
 from roofline.show.page import asset, page
@@ -31,28 +35,26 @@ _T = TypeVar("_T")
 _Handler = Callable[[Request], Awaitable[Response]]
 _POLICY = re.compile(r'http-equiv="Content-Security-Policy" content="([^"]+)"')
 _AT_ONCE = 2  # pages that are made at one time
-_FIELDS = 8
+_STATUS: Mapping[type[RooflineError], int] = {TooLarge: 413, TooSlow: 408, NoRoom: 503}
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+_LOG = logging.getLogger(__name__)
 
 
 def application(hosts: frozenset[str] = frozenset()) -> Starlette:
     """The server as an ASGI application; `hosts` are names beside this machine's own that it answers to."""
-    return Starlette(
+    made = Starlette(
         routes=[Route(path, _answered(handler), methods=[method]) for path, (handler, method) in _ROUTES.items()],
         middleware=[Middleware(Guard, hosts=hosts)],
+        exception_handlers={HTTPException: _nothing_there},
     )
+    made.state.limiter = CapacityLimiter(_AT_ONCE)
+    made.state.room = Room()
+    return made
 
 
-_LIMITER = Semaphore(_AT_ONCE)
-
-
-async def _apart(work: Callable[..., _T], *arguments: Any) -> _T:
-    """The result of work that takes a while, done beside the server, a few at a time."""
-
-    def one() -> _T:
-        with _LIMITER:
-            return work(*arguments)
-
-    return await run_in_threadpool(one)
+async def _apart(request: Request, work: Callable[[], _T]) -> _T:
+    """The result of work that takes a while, done beside the server, a few at a time; who waits holds no thread."""
+    return await to_thread.run_sync(work, limiter=request.app.state.limiter)
 
 
 async def _home(request: Request) -> Response:
@@ -60,79 +62,113 @@ async def _home(request: Request) -> Response:
 
 
 async def _live(request: Request) -> Response:
-    return _page(await _apart(_default))
+    return _page(await _apart(request, _default))
 
 
 async def _model(request: Request) -> Response:
-    sent = parse_qs((await body(request)).decode("utf-8"), max_num_fields=_FIELDS)
-    name, found = await _apart(model_of_form, {key: values[0] for key, values in sent.items()})
-    return _page(await _apart(live_page, named([(name, found)])))
+    sent = form_fields(await body(request))
+
+    def made() -> str:
+        name, model = model_of_form(sent)
+        return live_page(named([(name, model)]))
+
+    return _page(await _apart(request, made))
 
 
 async def _predict(request: Request) -> Response:
     question = asked(await body(request))
-    return JSONResponse(await _apart(lambda: ledger_record(question.ledger())))
+    return _json(await _apart(request, lambda: ledger_record(question.ledger())))
 
 
 async def _profile(request: Request) -> Response:
-    form = await form_of(request)
+    with request.app.state.room.part() as take:
+        form = await form_of(request, take)
 
-    def reported() -> str:
-        with sent_in_form(form) as sent:
-            return report_of(sent.diagnosed()).html()
+        def reported() -> str:
+            with sent_in_form(form) as sent:
+                return report_of(sent.diagnosed()).html()
 
-    return _page(await _apart(reported))
+        return _page(await _apart(request, reported))
 
 
 async def _diagnose(request: Request) -> Response:
     device = request.query_params.get("device", "")
-    with destination() as (path, file):
-        await receive(request, file)
-        return JSONResponse(await _apart(lambda: Sent(path, "profile", device).diagnosed().to_dict()))
+    with request.app.state.room.part() as take, destination() as (path, file):
+        await receive(request, file, take)
+        return _json(await _apart(request, lambda: Sent(path, "profile", device).diagnosed().to_dict()))
 
 
 async def _models(request: Request) -> Response:
-    return JSONResponse(await _apart(lambda: models_record(models())))
+    return _json(await _apart(request, lambda: models_record(models())))
 
 
 async def _devices(request: Request) -> Response:
-    return JSONResponse(await _apart(lambda: devices_record(device_sheets())))
+    return _json(await _apart(request, lambda: devices_record(device_sheets())))
 
 
 async def _openapi(request: Request) -> Response:
-    return JSONResponse(description())
+    return _json(description())
 
 
 def _answered(handler: _Handler) -> _Handler:
-    """The handler with errors of the input as an answer: JSON for programs, a page for a form."""
+    """The handler with errors of the input as an answer: JSON for programs, a page for a form.
+
+    Anything else that is raised is a fault of the server: it is logged, and the client is told no more than that.
+    """
 
     @wraps(handler)
     async def answered(request: Request) -> Response:
         try:
             return await handler(request)
-        except TooLarge as error:
-            return _error(request, str(error), 413)
-        except TimeoutError:
-            return _error(request, "The request did not arrive in time. Send it again.", 408)
-        except UnicodeDecodeError:
-            return _error(request, "The request is no text in UTF-8. Send a config.json.", 400)
-        except (RooflineError, ValueError) as error:
-            return _error(request, str(error), 400)
+        except RooflineError as error:
+            return _error(request, str(error), _STATUS.get(type(error), 400))
+        except ClientDisconnect:  # nobody hears the answer
+            return Response(status_code=400)
+        except Exception as error:
+            return _fault(request, error)
 
     return answered
 
 
+def _fault(request: Request, error: Exception) -> Response:
+    if isinstance(error, OSError) and error.errno in _FULL:
+        return _error(request, "This server's disk is full. Send less, or later.", 507)
+    lines = [printable(line) for each in traceback.format_exception(error) for line in each.splitlines()]
+    _LOG.error("%s %s failed:\n%s", request.method, shown(request.scope["path"]), "\n".join(lines))
+    return _error(request, "This server failed at it: a fault of its own, which its log describes.", 500)
+
+
+async def _nothing_there(request: Request, error: Exception) -> Response:
+    """What a path or a method that is none of ours gets."""
+    headers = dict(error.headers or {}) if isinstance(error, HTTPException) else {}
+    asked_for, allowed = f"{request.method} {shown(request.scope['path'])}", headers.get("Allow")
+    hint = f"It answers {allowed}." if allowed else f"There are {', '.join(_ROUTES)}."
+    answer = _error(request, f"Nothing answers {asked_for}. {hint}", 405 if allowed else 404)
+    answer.headers.update(headers)
+    return answer
+
+
 def _error(request: Request, message: str, status: int) -> Response:
-    if request.url.path.startswith("/api/"):
-        return JSONResponse({"error": message}, status)
+    if request.scope["path"].startswith("/api/"):
+        return _json({"error": message}, status)
     return _page(_start(message), status)
+
+
+def _json(value: object, status: int = 200) -> Response:
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return Response(_encoded(text), status, media_type="application/json")
+
+
+def _encoded(text: str) -> bytes:
+    """UTF-8; half of a surrogate pair, which a name in a file may have, as its escape, in JSON too."""
+    return text.encode("utf-8", "backslashreplace")
 
 
 def _page(html: str, status: int = 200) -> Response:
     """A page whose policy, which names its scripts, is said in the header too."""
     found = _POLICY.search(html)
     policy = f"{found[1]}; frame-ancestors 'none'" if found else "default-src 'none'"
-    return HTMLResponse(html, status, {"Content-Security-Policy": policy})
+    return HTMLResponse(_encoded(html), status, {"Content-Security-Policy": policy})
 
 
 def _start(message: str = "") -> str:

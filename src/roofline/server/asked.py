@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any, Literal
+from urllib.parse import parse_qs
 
 import msgspec
 
@@ -15,6 +16,8 @@ from roofline.model import Model
 from roofline.shard import Shard
 from roofline.sheets import one
 from roofline.workload import Precision, Workload
+
+_FIELDS = 8  # of a form
 
 
 class Asked(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
@@ -74,6 +77,17 @@ def device_by_id(ident: str) -> Device:
     if ident not in device_ids():
         raise UnknownName.of("device", ident, device_ids(), "See /api/devices.")
     return one(ident).device()
+
+
+def form_fields(body: bytes) -> dict[str, str]:
+    """The fields of a form in a body, the first of each name; raises BadValue."""
+    try:
+        found = parse_qs(body.decode("utf-8"), errors="strict", max_num_fields=_FIELDS)
+    except UnicodeDecodeError:
+        raise BadValue("The request is no text in UTF-8. Send a config.json.") from None
+    except ValueError:
+        raise BadValue(f"The form has more than {_FIELDS} fields. Send name and config.") from None
+    return {key: values[0] for key, values in found.items()}
 
 
 def model_of_form(form: dict[str, str]) -> tuple[str, Model]:

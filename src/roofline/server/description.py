@@ -10,6 +10,15 @@ import msgspec
 from roofline.server.asked import Asked
 from roofline.show.schema import SCHEMAS
 
+_WRONG = {
+    "400": "What came is wrong",
+    "403": "Another site",
+    "408": "It did not arrive in time",
+    "413": "Too large",
+    "500": "A fault of the server",
+    "503": "Too much at once",
+    "507": "The server's disk is full",
+}
 _PREFIX = "#/components/schemas/{name}"
 
 
@@ -20,10 +29,7 @@ def description() -> dict[str, Any]:
     found, components = msgspec.json.schema_components(types, ref_template=_PREFIX)
     question, ledger, models, devices, *diagnosed = found
     components["Error"] = {"type": "object", "properties": {"error": {"type": "string"}}, "required": ["error"]}
-    wrong = {
-        status: _answer(what, {"$ref": "#/components/schemas/Error"})
-        for status, what in (("400", "What came is wrong"), ("403", "Another site"), ("413", "Too large"))
-    }
+    wrong = {status: _answer(what, {"$ref": "#/components/schemas/Error"}) for status, what in _WRONG.items()}
     return {
         "openapi": "3.1.0",
         "info": {"title": "roofline", "version": version("roofline")},

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping
-from ipaddress import ip_address
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from roofline.errors import RooflineError
+from roofline.errors import RooflineError, shown
+from roofline.server.authority import address_of, authority, is_origin, local
 from roofline.units import MIB
 
 LARGEST = 4 * MIB + MIB // 4  # of a request's body: a config.json of the largest size, as a form carries it
@@ -26,6 +26,7 @@ HEADERS: Mapping[str, str] = {
     "X-Frame-Options": "DENY",
     "Cache-Control": "no-store",
 }
+_INSTEAD = "Open it as http://127.0.0.1 with its port, or start it with --also-known-as and that name."
 CLOSED = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 
@@ -33,22 +34,17 @@ class TooLarge(RooflineError):
     """A body of more than is read."""
 
 
-def local(host: str) -> bool:
-    """Whether a Host header, port left out, names this machine."""
-    name = host.rsplit(":", 1)[0] if host.count(":") == 1 else host.partition("]")[0].lstrip("[")
-    if name.lower() == "localhost":
-        return True
-    try:
-        return ip_address(name).is_loopback
-    except ValueError:
-        return False
+class TooSlow(RooflineError):
+    """A body that does not arrive in time."""
 
 
 class Guard:
     """Hears requests of its own pages and of programs on this machine, and answers no other site.
 
     A name that is not this machine's in the Host header is a page elsewhere that had its name point here; an
-    Origin of another site is a page elsewhere that calls. Both get 403. `hosts` are further names to answer to.
+    Origin of another site is a page elsewhere that calls. Both get 403. `hosts` are further names to answer to, as
+    `Authority` spells them. The address that the connection came in by is always one: only a name can be made to
+    point here.
     """
 
     def __init__(self, app: ASGIApp, hosts: frozenset[str] = frozenset()) -> None:
@@ -61,6 +57,7 @@ class Guard:
             if scope["type"] == "lifespan":
                 await self.app(scope, receive, send)
             return
+        scope = _by_path(scope)
         reason = self._refused(Request(scope))
 
         async def answered(message: Message) -> None:
@@ -81,35 +78,58 @@ class Guard:
 
     def _refused(self, request: Request) -> str:
         """Why a request is not heard, or ""."""
-        host = request.headers.get("host", "")
-        if not local(host) and host not in self.hosts and host.rsplit(":", 1)[0] not in self.hosts:
-            return "This server answers to its own name alone. Open it as http://127.0.0.1 with its port."
-        origin, site = request.headers.get("origin"), request.headers.get("sec-fetch-site")
-        if origin is not None and origin not in (f"http://{host}", f"https://{host}"):
-            return "This server answers its own pages alone, not those of another site."
-        if site in ("cross-site", "same-site") and request.method != "GET":
+        named = request.headers.get("host", "")
+        host = authority(named)
+        if host is None or not self._answers_to(host.host, request.scope.get("server")):
+            return f"This server does not answer to the name {shown(named)}. {_INSTEAD}"
+        site = request.headers.get("sec-fetch-site")
+        foreign = any(not is_origin(each, host) for each in request.headers.getlist("origin"))
+        if foreign or (site in ("cross-site", "same-site") and request.method != "GET"):
             return "This server answers its own pages alone, not those of another site."
         return ""
 
+    def _answers_to(self, host: str, server: tuple[str, int | None] | None) -> bool:
+        """Whether it is a name of this server, or the address at which the connection reached it."""
+        return local(host) or host in self.hosts or (server is not None and host == address_of(server[0]))
+
+
+def _by_path(scope: Scope) -> Scope:
+    """A request that names a whole URL, as one to a proxy does, as one that names its path and its Host."""
+    scheme, separator, rest = scope["path"].partition("://")
+    if not separator or scheme.casefold() not in ("http", "https"):
+        return scope
+    named, _, path = rest.partition("/")
+    headers = [(name, value) for name, value in scope["headers"] if name != b"host"]
+    return {**scope, "path": f"/{path}", "headers": [(b"host", named.encode("utf-8")), *headers]}
+
 
 async def body(request: Request, most: int = LARGEST) -> bytes:
-    """The body of a request, up to `most` bytes and within the time; raises TooLarge or TimeoutError."""
+    """The body of a request, up to `most` bytes and within the time; raises TooLarge or TooSlow."""
     return b"".join([piece async for piece in arriving(request, most, _PATIENCE, "Send a config.json.")])
 
 
 async def arriving(request: Request, most: int, patience: float, instead: str) -> AsyncGenerator[bytes, None]:
     """The body of a request piece by piece, up to `most` bytes and within `patience` [s].
 
-    Raises TooLarge, with what to do instead, or TimeoutError.
+    Raises TooLarge, with what to do instead, or TooSlow.
     """
     too_large = TooLarge(f"The request has more than the {most / MIB:g} MiB that are read. {instead}")
     stated = request.headers.get("content-length", "")
     if stated.isdecimal() and int(stated[:20]) > most:
         raise too_large
     read = 0
-    async with asyncio.timeout(patience):
-        async for piece in request.stream():
-            read += len(piece)
-            if read > most:
-                raise too_large
-            yield piece
+    until = asyncio.get_running_loop().time() + patience
+    pieces = request.stream()
+    while True:
+        # Around the wait alone: a timer that ran while the caller has the piece would strike in the caller's work.
+        try:
+            async with asyncio.timeout_at(until):
+                piece = await anext(pieces, None)
+        except TimeoutError:
+            raise TooSlow("The request did not arrive in time. Send it again.") from None
+        if piece is None:
+            return
+        read += len(piece)
+        if read > most:
+            raise too_large
+        yield piece

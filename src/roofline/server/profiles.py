@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator
+from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
+from python_multipart.exceptions import FormParserError
+from python_multipart.multipart import parse_options_header
 from starlette.concurrency import run_in_threadpool
-from starlette.datastructures import UploadFile
+from starlette.datastructures import FormData, UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import Request
 
@@ -27,9 +29,41 @@ if TYPE_CHECKING:
 
 LARGEST = 512 * MIB  # [byte] of a profile that is sent
 _UNPACKED = 2 * GIB  # [byte] of its text
+_ROOM = 4 * GIB  # [byte] of all that are there at once
 _PATIENCE = 120.0  # [s] for a whole one
 _WHAT = "A larger profile is read where it lies: roofline diagnose FILE."
 _LONGEST = 100
+_LONGEST_FIELD = 4096  # [byte] of a field that is no file
+
+Take = Callable[[int], None]
+
+
+class NoRoom(RooflineError):
+    """A profile for which the others leave no disk."""
+
+
+class Room:
+    """The disk that profiles may take, those of all requests to a server together; `left` [byte]."""
+
+    def __init__(self, most: int = _ROOM) -> None:
+        self.left = most
+
+    @contextmanager
+    def part(self) -> Generator[Take]:
+        """What one request takes of it while it lasts: call it with each number of bytes; it raises NoRoom."""
+        taken = 0
+
+        def take(size: int) -> None:
+            nonlocal taken
+            if size > self.left:
+                raise NoRoom("Other profiles fill the disk that this server has for them. Send it again later.")
+            self.left -= size
+            taken += size
+
+        try:
+            yield take
+        finally:
+            self.left += taken
 
 
 class Sent(NamedTuple):
@@ -76,15 +110,39 @@ class Form(NamedTuple):
     device: str
 
 
-async def form_of(request: Request) -> Form:
-    """The form in a request; raises BadValue where it is none or has no file, TooLarge, TimeoutError."""
-    if not request.headers.get("content-type", "").startswith("multipart/form-data"):
+class _Parser(MultiPartParser):
+    """Refuses a form that is cut off, which looks like one with fewer parts otherwise."""
+
+    _ended = False
+
+    def on_end(self) -> None:
+        self._ended = True
+
+    async def parse(self) -> FormData:
+        self.stream = self._to_the_end(self.stream)
+        return await super().parse()
+
+    async def _to_the_end(self, pieces: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
+        async for piece in pieces:
+            yield piece
+        if not self._ended:
+            raise MultiPartException("it is cut off. Send it again.")
+
+
+async def form_of(request: Request, take: Take) -> Form:
+    """The form in a request; raises BadValue where it is none, is cut off or has no file, TooLarge, TooSlow, NoRoom."""
+    kind, options = parse_options_header(request.headers.get("content-type", ""))
+    if kind != b"multipart/form-data":
         raise BadValue("The request is no form with a file. Choose a profile on the first page.")
-    stream = arriving(request, LARGEST + MIB, _PATIENCE, _WHAT)
+    # Some of Python's codecs take the square of a text's length in time, and some are none of text.
+    if options.get(b"charset", b"utf-8").lower() != b"utf-8":
+        raise BadValue("The form is not in UTF-8. Send it without a charset.")
+    stream = _taking(arriving(request, LARGEST + MIB, _PATIENCE, _WHAT), take, copies=2)  # the parser's, and a file
+    parser = _Parser(request.headers, stream, max_files=1, max_fields=4, max_part_size=_LONGEST_FIELD)
     try:
-        fields = await MultiPartParser(request.headers, stream, max_files=1, max_fields=4).parse()
-    except MultiPartException as error:
-        raise BadValue(f"The form cannot be read: {error.message[:200]}") from None
+        fields = await parser.parse()
+    except (MultiPartException, FormParserError) as error:
+        raise BadValue(f"The form cannot be read: {printable(getattr(error, 'message', str(error)))[:200]}") from None
     file, device = fields.get("profile"), fields.get("device", "")
     if not isinstance(file, UploadFile) or not file.filename:
         await fields.close()
@@ -99,11 +157,17 @@ def destination() -> Generator[tuple[Path, BinaryIO]]:
         yield path, file
 
 
-async def receive(request: Request, file: BinaryIO) -> None:
-    """Write the body of a request into a file; raises TooLarge or TimeoutError."""
-    async for piece in arriving(request, LARGEST, _PATIENCE, _WHAT):
+async def receive(request: Request, file: BinaryIO, take: Take) -> None:
+    """Write the body of a request into a file; raises TooLarge, TooSlow or NoRoom."""
+    async for piece in _taking(arriving(request, LARGEST, _PATIENCE, _WHAT), take, copies=1):
         await run_in_threadpool(file.write, piece)
     await run_in_threadpool(file.flush)
+
+
+async def _taking(pieces: AsyncGenerator[bytes, None], take: Take, copies: int) -> AsyncGenerator[bytes, None]:
+    async for piece in pieces:
+        take(copies * len(piece))
+        yield piece
 
 
 def _called(name: str) -> str:

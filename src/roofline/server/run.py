@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import errno
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import uvicorn
 
 from roofline.errors import BadValue, shown
 from roofline.server.app import application
-from roofline.server.guard import local
+from roofline.server.authority import authority, local
+from roofline.server.connection import Connection, Heard
 
-_AT_ONCE = 64
-_SECONDS = 15  # a connection that says nothing is closed
-_ANY = ("0.0.0.0", "::")
+_AT_ONCE = 64  # connections
+_SECONDS = 15  # [s] without a byte after an answer; `Connection` has the time of whoever sends some, or none at all
 
 
 def listening(host: str, port: int) -> socket.socket:
@@ -34,32 +34,45 @@ def listening(host: str, port: int) -> socket.socket:
     return found
 
 
-def hosts_for(host: str) -> frozenset[str]:
-    """The names beside this machine's own that a server at `host` answers to."""
-    return frozenset() if local(host) else frozenset({socket.gethostname(), *_own(host)})
+def hosts_for(host: str, also: Iterable[str] = ()) -> frozenset[str]:
+    """The names beside this machine's own that a server at `host` answers to; raises BadValue for what is no name.
+
+    `also`: the names that others know it by, as behind a proxy. The address that a connection reaches is a name anyway.
+    """
+    own = () if local(host) else (host, socket.gethostname())
+    return frozenset({_host(each) for each in also} | {named.host for each in own if (named := authority(each))})
 
 
-def _own(host: str) -> list[str]:
-    if host not in _ANY:
-        return [host]
-    try:
-        return [str(each[4][0]) for each in socket.getaddrinfo(socket.gethostname(), None)]
-    except OSError:
-        return []
+def _host(name: str) -> str:
+    found = authority(name)
+    if found is None:
+        raise BadValue(
+            f"--also-known-as: {shown(name)} names no host. Give it as it stands in an address, as box.example.org."
+        )
+    return found.host
 
 
-def run(host: str, port: int, tell: Callable[[str], None]) -> int:
-    """Serve until interrupted, and tell where; the exit code."""
+def server_for(hosts: frozenset[str]) -> uvicorn.Server:
+    """The server, which answers to these names too, for a socket that listens."""
     config = uvicorn.Config(
-        application(hosts_for(host)),
+        Heard(application(hosts)),
+        http=Connection,
+        ws="none",
+        proxy_headers=False,
         limit_concurrency=_AT_ONCE,
         timeout_keep_alive=_SECONDS,
         server_header=False,
         log_level="warning",
         access_log=False,
     )
+    return uvicorn.Server(config)
+
+
+def run(host: str, port: int, tell: Callable[[str], None], also: Iterable[str] = ()) -> int:
+    """Serve until interrupted, and tell where; the exit code."""
+    server = server_for(hosts_for(host, also))
     with listening(host, port) as sock:
-        shown = f"[{host}]" if ":" in host else host
-        tell(f"Serving at http://{shown}:{sock.getsockname()[1]} until Ctrl-C.\n")
-        uvicorn.Server(config).run([sock])
+        named = f"[{host}]" if ":" in host else host
+        tell(f"Serving at http://{named}:{sock.getsockname()[1]} until Ctrl-C.\n")
+        server.run([sock])
     return 0
