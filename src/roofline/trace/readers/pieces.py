@@ -10,15 +10,19 @@ import re
 from collections.abc import Iterator
 
 from roofline.errors import TraceError
-from roofline.trace.readers.seams import Text, last_seam
+from roofline.trace.readers.seams import TOKEN, Text, last_seam
 from roofline.units import MIB
 
-_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[{}\[\]]', re.DOTALL)
 _ARRAY = re.compile(rb"\s*:\s*\[")
 _ANYWHERE = re.compile(rb'"traceEvents"\s*:\s*\[')
 _MOST_HEAD = 64 * MIB  # [byte] before the events
-_MOST_EVENT = 64 * MIB
+MOST_EVENT = 64 * MIB
 _STRANGE = 8 * MIB  # [byte] without an event that begins as events do
+
+
+def endless(name: str) -> TraceError:
+    """The error of a file with more than MOST_EVENT without the end of an event."""
+    return TraceError(f"{name} has {MOST_EVENT // MIB} MiB without the end of an event, as no trace has.")
 
 
 class Pieces:
@@ -38,7 +42,7 @@ class Pieces:
             end = last_seam(block, size > _STRANGE) if size >= self._least else None
             if end is None:
                 left.append(block)
-                if size > _MOST_EVENT + self._least:
+                if size > MOST_EVENT + self._least:
                     yield from self._joined(left)
                     size = len(left[0])
                 continue
@@ -54,7 +58,7 @@ class Pieces:
         text = b"".join(left)
         end = last_seam(text, strange=True)
         if end is None:
-            raise TraceError(f"{self._name} has {_MOST_EVENT // MIB} MiB without the end of an event, as no trace has.")
+            raise endless(self._name)
         left[:] = [text[end:].lstrip(b", \t\r\n")]
         yield [text[:end]], True
 
@@ -104,8 +108,10 @@ class _Scan:
 
     def array(self, text: bytes) -> int | None:
         """The offset after the array's bracket, or None as long as it is not there."""
-        for token in _TOKEN.finditer(text, self._at):
+        for token in TOKEN.finditer(text, self._at):
             mark = token[0]
+            if mark[:1] == b'"' and token[1] is None:  # its end comes with another block
+                return None
             if mark in b"{[":
                 self._depth += 1
             elif mark in b"}]":
