@@ -107,7 +107,7 @@ class Remote:
             return b""
         try:
             return self._asked(offset, count)
-        except (CheckpointError, UnknownName, one_line):
+        except (CheckpointError, UnknownName):
             raise
         except Exception as error:  # the HTTP client, and so its errors, change from version to version
             raise CheckpointError(
