@@ -42,7 +42,14 @@ def broken(text: str, old: str, new: str) -> str:
 
 def small_pieces(monkeypatch, size):
     """Cut everything into pieces of this size, and let workers have them from the first byte on."""
-    places = ((source, "BLOCK"), (chrome, "_PIECE"), (chrome, "RANGE"), (spread, "RANGE"), (decode, "_PART"))
+    places = (
+        (source, "BLOCK"),
+        (source, "HEAD"),
+        (chrome, "_PIECE"),
+        (chrome, "RANGE"),
+        (spread, "RANGE"),
+        (decode, "_PART"),
+    )
     for module, name in places:
         monkeypatch.setattr(module, name, size)
     monkeypatch.setattr(spread, "_ALONE", 0)

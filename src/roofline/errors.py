@@ -3,6 +3,7 @@
 RooflineError
 ├─ UnknownName      a device, model, rate, dtype or operation that is not registered
 ├─ BadValue         a size, share or option outside of what is possible
+│  └─ TooMuch        a file with more text than is read
 ├─ DataError        a data file of a device or model: path, key, what is allowed
 ├─ ConfigError      a config.json: key, value, what it would have decided
 │  └─ UnknownTower   a part that reads images and is not known: the text model is counted without it
@@ -46,6 +47,10 @@ class BadValue(RooflineError):
     """A value outside of what is possible."""
 
 
+class TooMuch(BadValue):
+    """A file with more text than is read; the message names the file."""
+
+
 class DataError(RooflineError):
     """A device or model file that does not say what such a file must say."""
 
@@ -68,6 +73,12 @@ class ShardError(RooflineError):
 
 class TraceError(RooflineError):
     """A profile that cannot be read, or that holds nothing to diagnose."""
+
+
+def one_line(error: BaseException, most: int = 160) -> str:
+    """The text of any error as a part of a message: one line, printable, of up to `most` characters."""
+    text = " ".join(str(error).split()) or type(error).__name__
+    return "".join(c if c.isprintable() else "?" for c in text)[:most].rstrip(".")
 
 
 def shown(value: object, limit: int = 60) -> str:

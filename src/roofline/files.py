@@ -72,13 +72,18 @@ def _read(path: Path, most: int) -> tuple[bytes, int]:
             raise OSError(errno.EINVAL, "a folder or a device, no file")
         chunks: list[bytes] = []
         while sum(map(len, chunks)) < most:
-            if not select.select([descriptor], [], [], _PATIENCE)[0]:
-                raise OSError(errno.ETIMEDOUT, "the pipe stays silent")
-            chunk = os.read(descriptor, min(most, MIB))
+            chunk = of_pipe(descriptor, min(most, MIB))
             if not chunk:
                 break
             chunks.append(chunk)
         return b"".join(chunks)[:most], 0
+
+
+def of_pipe(descriptor: int, most: int) -> bytes:
+    """Up to `most` bytes of a pipe, none at its end; it is waited for, but not for ever: raises OSError."""
+    if not select.select([descriptor], [], [], _PATIENCE)[0]:
+        raise OSError(errno.ETIMEDOUT, "the pipe stays silent")
+    return os.read(descriptor, most)
 
 
 def _all(file: io.FileIO, most: int) -> bytes:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from roofline import config as configs
-from roofline.errors import ConfigError, UnknownName, shown
+from roofline.errors import ConfigError, UnknownName, one_line, shown
 from roofline.files import check_size
 
 _DEADLINE = 30.0  # [s]
@@ -100,7 +100,7 @@ def _fetch(repo: str, file: str) -> Path:
                 hf_hub_url,
             )
         except Exception as error:  # its settings are read at import, and any of them may be wrong
-            raise _Refused(f"The Hub's client does not start: {_line(error)}.") from None
+            raise _Refused(f"The Hub's client does not start: {one_line(error, 120)}.") from None
         try:
             # One look without retries: an offline machine is to hear so at once.
             size = get_hf_file_metadata(hf_hub_url(repo, file), timeout=5).size
@@ -126,11 +126,7 @@ def _cached(repo: str, file: str) -> Path:
     except OSError:
         raise
     except Exception as error:
-        raise _Refused(f"The Hub's client fails for {repo}: {_line(error)}.") from None
-
-
-def _line(error: Exception) -> str:
-    return " ".join(str(error).split())[:120]
+        raise _Refused(f"The Hub's client fails for {repo}: {one_line(error, 120)}.") from None
 
 
 def _reason(file: str, status: int) -> str:

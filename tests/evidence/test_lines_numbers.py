@@ -16,7 +16,7 @@ def test_lines():
     """Blocks that cut a line, every line break, a mark of the encoding, colours, bytes that are no text."""
     blocks = [b"\xef\xbb\xbfa\r", b"\nb\x1b[31mc\x1b[0m\n", b"\xff\rlast"]
 
-    assert list(Lines(blocks)) == ["a", "", "bc", "\ufffd", "last"]
+    assert list(Lines(blocks)) == ["a", "bc", "\ufffd", "last"]
 
 
 def test_a_line_without_an_end(monkeypatch):
@@ -28,15 +28,25 @@ def test_a_line_without_an_end(monkeypatch):
     assert len(found.warnings) == 1
 
 
-@given(st.lists(st.binary(max_size=30), max_size=8))
+@given(st.lists(st.binary(max_size=30) | st.text("a\r\n", max_size=6).map(str.encode), max_size=8))
 def test_blocks_do_not_matter(blocks):
-    """The same text in one block and in many has the same words."""
-    joined = b"".join(blocks)
-    assert (
-        [each for each in Lines(blocks) if each] == [each for each in Lines([joined]) if each]
-        or b"\r" in joined
-        or b"\xef" in joined
-    )
+    """The same text in one block and in many has the same lines."""
+    assert list(Lines(blocks)) == list(Lines([b"".join(blocks)]))
+
+
+@pytest.mark.parametrize("size", [10, 7])
+def test_no_cut_adds_a_line(size, monkeypatch):
+    """A text of every line break, in two blocks or a byte at a time, and with lines that are too long."""
+    monkeypatch.setattr(module, "LONGEST", size)
+    text = b"\xef\xbb\xbfone\r\ntwo\r\r\n\nthree three\r\nfour\rlast\r\n"
+    whole = Lines([text])
+    wanted = list(whole)
+    assert wanted == [each[:size] for each in ("one", "two", "", "", "three three", "four", "last")]
+
+    for blocks in (*([text[:at], text[at:]] for at in range(len(text) + 1)), [bytes([each]) for each in text]):
+        found = Lines(blocks)
+        assert list(found) == wanted
+        assert found.warnings == whole.warnings
 
 
 @pytest.mark.parametrize(

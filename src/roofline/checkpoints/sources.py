@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol, cast
 from urllib.parse import urlsplit
 
-from roofline.errors import CheckpointError, UnknownName
+from roofline.errors import CheckpointError, UnknownName, one_line
 from roofline.files import home, printable
 from roofline.units import MIB
 
@@ -110,9 +110,9 @@ class Remote:
         except (CheckpointError, UnknownName):
             raise
         except Exception as error:  # the HTTP client, and so its errors, change from version to version
-            said = " ".join(str(error).split())[:120] or type(error).__name__
             raise CheckpointError(
-                f"{self.where} cannot be read: {said}. Check the address and the network, or download the file."
+                f"{self.where} cannot be read: {one_line(error, 120)}. "
+                "Check the address and the network, or download the file."
             ) from None
 
     def _asked(self, offset: int, count: int) -> bytes:

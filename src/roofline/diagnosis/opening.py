@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 
-from roofline.errors import BadValue, TraceError
+from roofline.errors import BadValue, TooMuch, TraceError, one_line
 from roofline.evidence import dcgm, nccl_json, ncu, nsys_stats
 from roofline.evidence.bench import sniff as is_benchmark
 from roofline.evidence.lines import Lines
@@ -18,8 +18,9 @@ from roofline.evidence.readers import Evidence, reader_of
 from roofline.files import home
 from roofline.trace.events import Trace
 from roofline.trace.readers import READERS, nsys, refusal
+from roofline.trace.readers.leaves import MAGIC
 from roofline.trace.readers.source import MOST, Progress, Source, opened
-from roofline.trace.readers.sqlite import MAGIC
+from roofline.trace.readers.span import checked
 
 _JSON = re.compile(rb"\s*(?:\{|\[\s*[{\[\]\"])")
 _NCU_REPORT = b"NVR\0"
@@ -36,16 +37,22 @@ def open_profile(
 ) -> Trace | Evidence:
     """What a file holds; raises UnknownName, TraceError or BadValue, each with one clear line."""
     with opened(path, most, progress) as source:
-        head = source.head
-        if head.startswith(MAGIC):
-            with _on_disk(path, source) as file:
-                return nsys.read(file, source.name, file.stat().st_size)
-        if head.startswith(_NCU_REPORT):
-            return _ncu_report(path, source)
-        for reader in READERS[:-1]:
-            if reader.sniff(head):
-                return reader.read(source, executor, workers)
-        return _of_json(source, executor, workers) if _JSON.match(head) else _of_text(source)
+        found = _read(path, source, executor, workers)
+        return checked(found) if isinstance(found, Trace) else found
+
+
+def _read(path: str | os.PathLike[str], source: Source, executor: Executor | None, workers: int) -> Trace | Evidence:
+    """What an open file holds."""
+    head = source.head
+    if head.startswith(MAGIC):
+        with _on_disk(path, source) as file:
+            return nsys.read(file, source.name, file.stat().st_size)
+    if head.startswith(_NCU_REPORT):
+        return _ncu_report(path, source)
+    for reader in READERS[:-1]:
+        if reader.sniff(head):
+            return reader.read(source, executor, workers)
+    return _of_json(source, executor, workers) if _JSON.match(head) else _of_text(source)
 
 
 def _of_json(source: Source, executor: Executor | None, workers: int) -> Trace | Evidence:
@@ -65,9 +72,9 @@ def _of_text(source: Source) -> Evidence:
     reader, prefix = found
     try:
         return reader.read(Lines(source.blocks, source.warnings, prefix))
+    except TooMuch:  # which names the file already
+        raise
     except BadValue as error:
-        if str(error).startswith(source.name):  # the limit of the text that is read
-            raise
         raise TraceError(f"{source.name} {error}") from None
 
 
@@ -86,21 +93,21 @@ _NAMED = {
 # What a text is that no reader takes, by a line of it, and what to do.
 _TEXTS = (
     (
-        rb'^\s*"?(Total \(MB\)"?,\s*"?Count|NVTX Range"?,|Count"?,"?PID|API Start \(ns\)|Start \(ns\)"?,"?End)',
+        rb'^[^\S\n]*"?(Total \(MB\)"?,\s*"?Count|NVTX Range"?,|Count"?,"?PID|API Start \(ns\)|Start \(ns\)"?,"?End)',
         "is a report of nsys stats without the times of kernels by themselves. Name that of cuda_gpu_kern_sum or "
         f"cuda_gpu_trace, or the whole: {_SQLITE}.",
     ),
     (
-        rb"NVIDIA-SMI \d|NVSMI LOG|^\s*#\s*gpu\s+pid\b",
+        rb"NVIDIA-SMI \d|NVSMI LOG|^[^\S\n]*#\s*gpu\s+pid\b",
         "is what nvidia-smi prints of one moment, or of processes. Record over time: nvidia-smi dmon, or --query-gpu "
         "with --format=csv and --loop (better DCGM's counters: roofline record dcgm).",
     ),
     (
-        rb"^\s*(?:\d+, )?\d{4}/\d\d/\d\d \d\d:\d\d:\d\d(?:\.\d+)?, ",
+        rb"^[^\S\n]*(?:\d+, )?\d{4}/\d\d/\d\d \d\d:\d\d:\d\d(?:\.\d+)?, ",
         "holds rows of nvidia-smi --query-gpu without their head: leave noheader out of --format.",
     ),
     (
-        rb"ROCm System Management Interface|^\s*GPU,.*(?:GFX|gfx).*%",
+        rb"ROCm System Management Interface|^[^\S\n]*GPU,(?>.*?(?:GFX|gfx)).*%",
         "is what rocm-smi or amd-smi prints, which is not read. Record a timeline: rocprofv3 --kernel-trace "
         "--output-format json.",
     ),
@@ -160,7 +167,7 @@ _OTHERS = (
         f"is a table in a binary format (HDF5, Arrow or Parquet), which is not read. Of Nsight Systems: {_SQLITE}.",
     ),
     (
-        rb'\s*\[?\s*\{".{0,4000}?"(CudaEvent|NvtxEvent|TraceProcessEvent)"',
+        rb'\s*(?:\[\s*)?\{".{0,4000}?"(CudaEvent|NvtxEvent|TraceProcessEvent)"',
         f"is an export of Nsight Systems as JSON, which is not read. Export it as SQLite: {_SQLITE}.",
     ),
     (
@@ -202,5 +209,4 @@ def _ncu_report(path: str | os.PathLike[str], source: Source) -> Evidence:
     except ImportError:
         raise TraceError(f"{source.name} {refusal(source.head)}") from None
     except Exception as error:  # the module's own errors are not known here
-        said = " ".join(str(error).split())[:160] or type(error).__name__
-        raise TraceError(f"{source.name} cannot be read by ncu_report: {said}.") from None
+        raise TraceError(f"{source.name} cannot be read by ncu_report: {one_line(error)}.") from None

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from roofline.errors import BadValue
 from roofline.evidence.bench import Benchmark, Result, result
+from roofline.evidence.cells import cells
 from roofline.evidence.lines import Lines
 from roofline.evidence.numbers import number
 
 _TITLE = re.compile(r"\s*=+\s*(?:Serving|Offline Throughput) Benchmark Result\s*=+", re.IGNORECASE)
-_PAIR = re.compile(r"\s*([A-Z][^:]{2,80}?):\s+(\S.*?)\s*\Z")
+_PAIR = re.compile(r"\s*([A-Z][^:]{2,80}?):\s+(\S.*)")
 _TRT = re.compile(
     r"(?:Request Throughput \(req/sec\)|Total Output Throughput \(tokens/sec\)"
     r"|Per GPU Output Throughput \(tps/gpu\))\s*:"
@@ -84,7 +84,7 @@ def _csv_head(line: str) -> list[str] | None:
     """The columns of llama-bench's CSV; None for other lines."""
     if "n_prompt" not in line or "avg_ts" not in line or len(line) > _LONGEST:
         return None
-    columns = [each.strip() for each in next(csv.reader([line]), list[str]())]
+    columns = [each.strip() for each in cells(line)]
     return columns if {"n_prompt", "n_gen", "avg_ts"} <= set(columns) else None
 
 
@@ -125,7 +125,7 @@ def _printed(lines: Iterable[str]) -> Iterator[Result]:
             card = f"{card}, {found[1]}" if card else found[1]
         elif pair := _PAIR.match(line):
             columns = None
-            _take(pair[1].strip(), pair[2], served, trt)
+            _take(pair[1].strip(), pair[2].rstrip(), served, trt)
     yield from _finished(served)
     made = result({"request_info": {}, **trt}) if "performance" in trt else None
     if made is not None:
@@ -177,10 +177,10 @@ def _cells(line: str) -> list[str]:
 
 def _csv_row(line: str, fields: list[str]) -> Iterator[Result]:
     """A row of llama-bench's CSV."""
-    cells = next(csv.reader([line]), list[str]())
-    if len(cells) != len(fields):
+    row = cells(line)
+    if len(row) != len(fields):
         return
-    entry = {name: _plain(cell) for name, cell in zip(fields, cells, strict=True)}
+    entry = {name: _plain(cell) for name, cell in zip(fields, row, strict=True)}
     found = result(entry) if isinstance(entry["avg_ts"], float) else None
     if found is not None:
         yield found

@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 from roofline.evidence.prefixes import Prefix
 from roofline.units import MIB
 
+_MARK = b"\xef\xbb\xbf"  # of the encoding, at the start of a text
 LONGEST = MIB  # [byte] of one line; what is longer is cut there
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[@-Z\\-_])")
-_BREAK = re.compile(rb"\r\n|\n|\r")
+_BREAK = re.compile(rb"\r\n|\n|\r(?!\Z)")  # a carriage return at the end waits for what follows it
 
 
 @dataclass(slots=True)
@@ -31,8 +32,8 @@ class Lines:
         cut = 0
         for line, whole in _split(self.blocks):
             cut += not whole
+            text = (line if self.read else line.removeprefix(_MARK)).decode("utf-8", "replace")
             self.read += 1
-            text = line.decode("utf-8", "replace")
             text = _ANSI.sub("", text) if "\x1b" in text else text
             if self.prefix is not None:
                 self.who, text = self.prefix.parted(text)
@@ -42,19 +43,18 @@ class Lines:
 
 
 def _split(blocks: Iterable[bytes]) -> Iterator[tuple[bytes, bool]]:
-    """Each line and whether it is whole; a mark of the encoding at the start is left out."""
-    rest, first, skipping = b"", True, False
+    """Each line and whether it is whole, wherever the blocks are cut."""
+    rest, skipping = b"", False
     for block in blocks:
-        text = block.removeprefix(b"\xef\xbb\xbf") if first else block
-        first = False
-        *done, rest = _BREAK.split(rest + text)
+        *done, rest = _BREAK.split(rest + block)
         for line in done:
             if not skipping:
                 yield line[:LONGEST], len(line) <= LONGEST
             skipping = False
-        if len(rest) > LONGEST:
+        waiting = b"\r" if rest.endswith(b"\r") else b""
+        if len(rest) - len(waiting) > LONGEST:
             if not skipping:
                 yield rest[:LONGEST], False
-            rest, skipping = b"", True
+            rest, skipping = waiting, True
     if rest and not skipping:
-        yield rest, True
+        yield rest.removesuffix(b"\r"), True

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from roofline.errors import BadValue
 from roofline.evidence.lines import Lines
+from roofline.evidence.numbers import number
 from roofline.units import GIGA, MEGA
 
 MOST = 1 << 18  # rows that are read
@@ -54,14 +55,14 @@ _ROOT = re.compile(r"\s*(-?\d{1,5})(?![\d.])")
 _ROOTED = re.compile(r"\s*-?\d{1,5}(?![\d.])(?:\s+(?:[\d.e+-]+|N/A)){8}")
 _STARTING = re.compile(r"Collective test starting:\s*(\w+?)_perf", re.IGNORECASE)
 _COMMAND = re.compile(r"(?:^|[\s/])(\w+?)_perf\b")
-_RANK = re.compile(r"#\s+Rank\s+(\d+)\s.*?\bdevice\s+(\d+)\s+\[[^\]]*\]\s+(.*\S)")
+_RANK = re.compile(r"\s*#\s+Rank\s+(\d{1,9})\s(?>.*?\bdevice\s+(\d{1,9})\s+\[)[^\]]*\]\s+(.*\S)")
 _HOST = re.compile(r"\bon\s+(\S+)\s+device\b")
 _NRANKS = re.compile(r"\bn[rR]anks[ =](\d{1,7})\b")
-_AVERAGE = re.compile(r"#\s*Avg bus bandwidth\s*:\s*([\d.]+)")
-_WRONG = re.compile(r"#\s*Out of bounds values\s*:\s*(\d+)\s+(\w+)")
+_AVERAGE = re.compile(r"#\s*Avg bus bandwidth\s*:\s*([\d.]{1,40})")
+_WRONG = re.compile(r"#\s*Out of bounds values\s*:\s*(\d{1,18})\s+(\w+)")
 _HEADER = re.compile(r"#\s+size\s+count\s+type\b(.*)")
 _TABLE = re.compile(r"\s*\|\s*size\b[^|]*\|\s*count\b")
-_SETTINGS = re.compile(r"#\s*nThread\s+\d+\s+nGpus\s+\d+.*?minBytes")
+_SETTINGS = re.compile(r"#\s*nThread\s+\d+\s+nGpus\s+\d+.{0,200}?minBytes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,13 +228,14 @@ def _take(text: str, line: str, run: _Open, left_out: Counter[str]) -> None:
 def _comment(text: str, run: _Open) -> None:
     if match := _STARTING.search(text):
         run.program = match[1].lower()
-    elif match := _RANK.search(text):
+    elif match := _RANK.match(text):
         host = _HOST.search(text)
         run.ranks[int(match[1])] = (int(match[2]), match[3], host[1] if host else "")
     elif match := _HEADER.search(text):
         run.columns, run.table = match[1], True
     elif match := _AVERAGE.search(text):
-        run.average = float(match[1]) * GIGA if match[1].count(".") < 2 else None
+        average = number(match[1])
+        run.average = None if average is None else average * GIGA
         run.failed = run.failed or "FAILED" in text
     elif match := _WRONG.search(text):
         run.wrong = int(match[1])

@@ -15,7 +15,7 @@ from roofline.evidence.nccl import KINDS, MOST, Half, Log, Row, Run
 from roofline.units import GIGA, MEGA, MIB
 
 _MOST = 64 * MIB
-_PROGRAM = re.compile(r"(\w+?)_perf\b")
+_PROGRAM = re.compile(r"\b(\w+?)_perf\b")
 _CARD = re.compile(r"NVIDIA|AMD|Tesla|Instinct|GeForce|Quadro", re.IGNORECASE)
 _DIGITS = 5e-6  # of a time that is written with six digits: half of the last one
 

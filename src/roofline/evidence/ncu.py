@@ -7,7 +7,6 @@ in the locale of the machine, units scaled unless `--print-units base` was given
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -15,19 +14,20 @@ from typing import Any
 
 from roofline.errors import BadValue
 from roofline.evidence import ncu_metrics
+from roofline.evidence.cells import cells
 from roofline.evidence.launches import Launch, Rule
 from roofline.evidence.lines import Lines
 from roofline.evidence.numbers import decimal_mark
 
 _NAME = "device__attribute_display_name"
 MOST = 1 << 20  # launches that are read
-_HEADER = re.compile(r'(?:([,;\t])\s*|^\ufeff?\s*)"?Kernel Name"?\s*(?:([,;\t])|$)')
+_HEADER = re.compile(r'(?:([,;\t])[^\S\t]*|^\ufeff?\s*)"?Kernel Name"?\s*(?:([,;\t])|$)')
 _MOST_OF_ONE = 1 << 16  # launches of one kernel in a summary
 _TITLE = re.compile(
     r"  (?P<kernel>\S.*?)(?: \((?P<grid>\d+(?:, \d+)*)\)x\((?P<block>\d+(?:, \d+)*)\))?"
     r"(?:, \d{4}-\w+-\d+ [\d:]+)?, Context \d+, Stream \d+(?:, Device (?P<device>\d+))?(?:, CC (?P<cc>[\d.]+))?\s*\Z"
 )
-_SECTION = re.compile(r"\s{2,}Section: (.+?)\s*\Z")
+_SECTION = re.compile(r"\s{2,}Section: .")
 _RULE_LINES = re.compile(r"-{3,}(?: +-{3,})+\s*\Z")
 _COLUMN = re.compile(r"-{3,}")
 
@@ -67,7 +67,7 @@ def sniff(head: str) -> bool:
 def _is_header(line: str) -> bool:
     if "Kernel Name" not in line or (mark := _delimiter(line)) is None:
         return False
-    names = {each.strip() for each in _row(line.lstrip("\ufeff"), mark)}
+    names = {each.strip() for each in cells(line.lstrip("\ufeff"), mark)}
     return "Kernel Name" in names and not names.isdisjoint(("ID", "Metric Name"))
 
 
@@ -126,7 +126,7 @@ def _table(header: str, stream: Iterator[str], found: list[_Raw], left_out: dict
                 line = row
                 break
             if row.strip() and (not quoted or row.startswith('"')):  # else printed by the program in between
-                table.add(_row(row, delimiter))
+                table.add(cells(row, delimiter))
             if len(found) > MOST:
                 raise BadValue(f"has more than {MOST:,} launches. Profile fewer: --launch-count.")
     return form
@@ -135,17 +135,10 @@ def _table(header: str, stream: Iterator[str], found: list[_Raw], left_out: dict
 def _columns(header: str, found: list[_Raw], left_out: dict[str, int]) -> tuple[_Wide | _Long, bool, str]:
     """The table of a header, whether its cells are quoted, and what parts them."""
     delimiter = _delimiter(header) or ","
-    names = _row(header.lstrip("\ufeff"), delimiter)
+    names = cells(header.lstrip("\ufeff"), delimiter)
     kind = _Wide if "Metric Name" not in names else _Summary if "Average" in names else _Long
     table = kind(names, found, left_out)
     return table, header.lstrip("\ufeff ").startswith('"'), delimiter
-
-
-def _row(line: str, delimiter: str) -> list[str]:
-    try:
-        return next(csv.reader([line], delimiter=delimiter), list[str]())
-    except csv.Error:
-        return []
 
 
 class _Table:
@@ -197,7 +190,9 @@ class _Wide(_Table):
         else:
             raw = self.launch(row)
             for index, name in self.wanted:
-                if index < len(row) and row[index].strip():
+                if index >= len(row):
+                    break
+                if row[index].strip():
                     unit = self.units[index].strip() if index < len(self.units) else ""
                     raw.cells[name] = row[index].strip(), unit
             if len(row) < len(self.names):

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Any
 
@@ -44,7 +44,7 @@ def _known() -> frozenset[str]:
     return frozenset(name for name, _ in _names())
 
 
-@cache
+@lru_cache(1 << 14)
 def wanted(name: str) -> bool:
     """Whether a metric is one that is used."""
     return (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -10,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from roofline.errors import BadValue
+from roofline.evidence.cells import cells
 from roofline.evidence.lines import Lines
 from roofline.evidence.numbers import number
 from roofline.units import MIB, tool_unit
@@ -19,6 +19,7 @@ _HEAD = re.compile(r'\s*"?Time\s?\(%\)"?[\s,;]+"?Total Time(?: \((\w+)\))?"?[\s,
 _DASHES = re.compile(r"\s*-{3,}(?:\s+-{3,})+\s*\Z")
 _JSON = re.compile(r'\s*\[\s*\{\s*"Time ?\(%\)"\s*:[^{}]{0,400}"Total Time')
 _MOST_JSON = 64 * MIB
+_MOST_COLUMNS = 100  # of a printed table; the reports have fewer than 20
 _ALL = "all"  # a report of kernels, copies and memsets together, told apart by its column of categories
 _RANGE_AND_COUNT = {
     ("Operation", "Category"): _ALL,
@@ -79,8 +80,8 @@ def read_json(lines: Lines) -> Sums:
     found: dict[str, list[Sum]] = {}
     for entry in entries:
         if isinstance(entry, Mapping):
-            cells = {str(name): str(value) for name, value in cast("Mapping[Any, Any]", entry).items()}
-            _add(cells, list(cells), _together(list(cells), found))
+            row = {str(name): str(value) for name, value in cast("Mapping[Any, Any]", entry).items()}
+            _add(row, list(row), _together(list(row), found))
     return _sums(found, {}, lines)
 
 
@@ -116,31 +117,27 @@ def _kind(names: list[str]) -> str:
 
 def _csv(line: str, stream: Iterator[str], found: dict[str, list[Sum]], left_out: dict[str, int]) -> str | None:
     """Rows of a CSV until a line that is none; the head of another report, where one follows."""
-    names = next(csv.reader([line]), list[str]())
+    names = cells(line)
     rows = _rows(names, found)
     for row in stream:
         if _HEAD.match(row):
             return row
         if not row.strip():
             return None
-        cells = next(csv.reader([row]), list[str]())
-        if len(cells) < len(names):
+        values = cells(row)
+        if len(values) < len(names):
             left_out["rows cut short"] = left_out.get("rows cut short", 0) + 1
             continue
-        _add(dict(zip(names, cells, strict=False)), names, rows)
+        _add(dict(zip(names, values, strict=False)), names, rows)
     return None
 
 
 def _table(line: str, stream: Iterator[str], found: dict[str, list[Sum]], left_out: dict[str, int]) -> str | None:
     """Rows of a printed table: columns stand under the dashes, the name is the last and may go on in the next line."""
-    for row in stream:
-        if _DASHES.match(row):
-            spans = [each.span() for each in re.finditer(r"-+", row)]
-            break
-        if row.strip():
-            return row if _HEAD.match(row) else None
-    else:
-        return None
+    row = next((each for each in stream if each.strip()), "")
+    spans = [each.span() for each in re.finditer(r"-+", row)] if _DASHES.match(row) else []
+    if not 1 < len(spans) <= _MOST_COLUMNS:
+        return row if _HEAD.match(row) else None
     names = [
         line[start:end].strip()
         for start, end in zip([0, *(end for _, end in spans[:-1])], [end for _, end in spans[:-1]], strict=False)
@@ -159,13 +156,13 @@ def _table(line: str, stream: Iterator[str], found: dict[str, list[Sum]], left_o
 
 
 def _fields(row: str, names: list[str], spans: list[tuple[int, int]]) -> dict[str, str]:
-    cells: dict[str, str] = {}
+    found: dict[str, str] = {}
     at = 0
     for name, (_, end) in zip(names[:-1], spans, strict=False):
-        cells[name] = row[at:end].strip()
+        found[name] = row[at:end].strip()
         at = end
-    cells[names[-1]] = row[at:].strip()
-    return cells
+    found[names[-1]] = row[at:].strip()
+    return found
 
 
 def _rows(names: list[str], found: dict[str, list[Sum]]) -> list[Sum]:
@@ -183,21 +180,21 @@ def _together(names: list[str], found: dict[str, list[Sum]]) -> list[Sum]:
 _KERNEL = "CUDA_KERNEL"
 
 
-def _add(cells: Mapping[str, str], names: list[str], rows: list[Sum]) -> None:
-    name = next((cells.get(each, "") for each in ("Name", "Operation", "Range") if each in names), "")
+def _add(row: Mapping[str, str], names: list[str], rows: list[Sum]) -> None:
+    name = next((row.get(each, "") for each in ("Name", "Operation", "Range") if each in names), "")
     total_key = next((each for each in names if each.startswith("Total Time")), "")
-    count = next((cells[each] for each in ("Instances", "Num Calls", "Count") if each in cells), "")
-    total, calls = number(cells.get(total_key, "")), number(count)
+    count = next((row[each] for each in ("Instances", "Num Calls", "Count") if each in row), "")
+    total, calls = number(row.get(total_key, "")), number(count)
     if total is None or calls is None:
-        if name and rows and not any(cells.get(each) for each in names if cells.get(each, "") != name):
+        if name and rows and not any(row.get(each) for each in names if row.get(each, "") != name):
             last = rows[-1]
             rows[-1] = replace(last, name=(last.name + " " + name)[:8192])
         return
     if len(rows) >= MOST:
         raise BadValue(f"has more than {MOST:,} rows in a report.")
     factor = _to_ns(total_key)
-    least, most = _extreme(cells, "Min"), _extreme(cells, "Max")
-    rows.append(Sum(name, int(calls), round(total * factor), least, most, cells.get("Category", "")))
+    least, most = _extreme(row, "Min"), _extreme(row, "Max")
+    rows.append(Sum(name, int(calls), round(total * factor), least, most, row.get("Category", "")))
 
 
 def _to_ns(key: str) -> float:
@@ -206,8 +203,8 @@ def _to_ns(key: str) -> float:
     return tool_unit(unit)[0] / tool_unit("ns")[0]
 
 
-def _extreme(cells: Mapping[str, str], which: str) -> int | None:
-    key = next((each for each in cells if each.startswith(which)), "")
-    value = number(cells.get(key, ""))
+def _extreme(row: Mapping[str, str], which: str) -> int | None:
+    key = next((each for each in row if each.startswith(which)), "")
+    value = number(row.get(key, ""))
     name = "Total " + key.removeprefix(which).removeprefix("imum").strip()
     return None if value is None else round(value * _to_ns(name))

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 _SPACES = re.compile(r"[\s\u00a0\u202f\u2009'\u2019_]")
 _NUMBER = re.compile(r"[+-]?[\d.,]*\d[\d.,]*(?:[eE][+-]?\d{1,3})?\Z")
+_LONGEST = 64  # characters of a number; looking at what is longer would take its square
 _GROUPED = {
     ".": re.compile(r"[+-]?\d{1,3}(?:\.\d{3})+\Z"),
     ",": re.compile(r"[+-]?\d{1,3}(?:,\d{2,3})*,\d{3}\Z"),
@@ -30,7 +31,7 @@ def decimal_mark(texts: Iterable[str]) -> str:
 def _vote(text: str) -> str:
     """The decimal mark that a number must have, or "" where both can be read."""
     dots, commas = text.count("."), text.count(",")
-    if not (dots or commas) or not _NUMBER.match(text):
+    if not (dots or commas) or len(text) > _LONGEST or not _NUMBER.match(text):
         return ""
     if dots and commas:
         return "," if text.rindex(",") > text.rindex(".") else "."
@@ -47,7 +48,7 @@ def _vote(text: str) -> str:
 def number(text: str, mark: str = ".") -> float | None:
     """The number that `text` states, or None where it is none (n/a, nan, a word)."""
     cleaned = _SPACES.sub("", text)
-    if not _NUMBER.match(cleaned) or len(cleaned) > 64:
+    if len(cleaned) > _LONGEST or not _NUMBER.match(cleaned):
         return None
     group = "," if mark == "." else "."
     if group in cleaned:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, urlsplit, urlunsplit
 
-from roofline.errors import BadValue, TraceError, shown
+from roofline.errors import BadValue, TraceError, one_line, shown
 from roofline.evidence import dcgm
 from roofline.evidence.counters import Counters
 from roofline.evidence.lines import Lines
@@ -106,14 +106,13 @@ def _fetched(where: Target) -> bytes:
         kind = _Nothing if error.code in (404, 405) else TraceError
         raise kind(f"{where.name} answers with HTTP status {error.code}.") from None
     except URLError as error:
-        reason = getattr(error.reason, "strerror", None) or str(error.reason)
+        reason = getattr(error.reason, "strerror", None) or error.reason
+        reason = reason if isinstance(reason, BaseException) else OSError(reason)
         raise TraceError(
-            f"{where.name} does not answer: {_line(reason)}. Is the exporter running, and the port right?"
+            f"{where.name} does not answer: {one_line(reason)}. Is the exporter running, and the port right?"
         ) from None
     except (OSError, HTTPException, ValueError) as error:
-        raise TraceError(
-            f"{where.name} does not answer as HTTP: {_line(str(error) or type(error).__name__)}."
-        ) from None
+        raise TraceError(f"{where.name} does not answer as HTTP: {one_line(error)}.") from None
 
 
 def _bounded(answer: Any, name: str) -> Iterator[bytes]:
@@ -128,7 +127,3 @@ def _bounded(answer: Any, name: str) -> Iterator[bytes]:
         if time.monotonic() > ends:
             raise TraceError(f"{name} answers too slowly: it took more than {3 * _PATIENCE:.0f} s.")
         yield block
-
-
-def _line(text: str) -> str:
-    return "".join(c if c.isprintable() else "?" for c in " ".join(text.split()))[:160].rstrip(".")

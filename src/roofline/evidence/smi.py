@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from math import isnan
 
 from roofline.errors import BadValue
+from roofline.evidence.cells import cells
 from roofline.evidence.counters import Counters, Gatherer, table
 from roofline.evidence.lines import Lines
 from roofline.units import tool_unit
@@ -16,7 +16,6 @@ from roofline.units import tool_unit
 _TABLE = re.compile(r"\s*#\s*(?:Date\s+)?(?:Time\s+)?gpu\s+(\S.*)", re.IGNORECASE)
 _DATED = re.compile(r"\s*#\s*(Date\b)?\s*(Time\b)?", re.IGNORECASE)
 _UNITS = re.compile(r"\s*#\s*(?:YYYY\S*\s+)?(?:HH:\S*\s+)?Idx\b")
-_UNIT = re.compile(r"\s*\[[^\]]*\]\s*\Z")
 _QUANTITY = re.compile(r"\s*(-?[\d.]+)\s*(\S*)\s*\Z")
 _STATES = {"Active": 1.0, "Not Active": 0.0}
 _MEASURES = ("pwr", "sm", "mem", "pclk", "mclk")
@@ -51,10 +50,17 @@ def _header(line: str) -> list[str] | None:
     """The fields of a CSV's head, without their units; None for other lines."""
     if "," not in line or line.lstrip().startswith("#") or len(line) > 1 << 16:
         return None
-    fields = [_UNIT.sub("", each).strip() for each in line.split(",")]
+    fields = [_without_unit(each) for each in line.split(",")]
     return (
         fields if any(each in table("smi") for each in fields) and not any(" " in each for each in fields[:1]) else None
     )
+
+
+def _without_unit(field: str) -> str:
+    """The name of a field: `power.draw [W]` is power.draw."""
+    field = field.strip()
+    unit = field.find("[", field.rfind("]", 0, -1) + 1) if field.endswith("]") else -1
+    return field if unit < 0 else field[:unit].rstrip()
 
 
 def read(lines: Lines) -> Counters:
@@ -83,14 +89,14 @@ def read(lines: Lines) -> Counters:
     return Counters(" and ".join(dict.fromkeys(forms)), gpus, found.left_out, tuple(lines.warnings))
 
 
-def _dmon(who: str, cells: list[str], columns: list[str], dated: tuple[bool, bool], found: Gatherer) -> None:
+def _dmon(who: str, row: list[str], columns: list[str], dated: tuple[bool, bool], found: Gatherer) -> None:
     """A row of dmon; a line that is none is passed over."""
-    time = _time(f"{cells[0]} {cells[1]}", "%Y%m%d %H:%M:%S") if all(dated) and len(cells) > 2 else None
-    cells = cells[sum(dated) :]
-    if len(cells) < 2 or not cells[0].isdecimal() or len(cells[0]) > 5:
+    time = _time(f"{row[0]} {row[1]}", "%Y%m%d %H:%M:%S") if all(dated) and len(row) > 2 else None
+    row = row[sum(dated) :]
+    if len(row) < 2 or not row[0].isdecimal() or len(row[0]) > 5:
         return
     values: dict[str, float] = {}
-    for column, cell in zip(columns, cells[1:], strict=False):
+    for column, cell in zip(columns, row[1:], strict=False):
         counter = table("dmon").get(column)
         try:
             value = float(cell[:40])
@@ -98,21 +104,18 @@ def _dmon(who: str, cells: list[str], columns: list[str], dated: tuple[bool, boo
             continue
         if counter is not None and not isnan(value):
             values[counter[0]] = value * counter[1]
-    series = found.series(_by(who, f"GPU {cells[0]}"))
+    series = found.series(_by(who, f"GPU {row[0]}"))
     if series is not None and values:
         series.add(values, time)
 
 
 def _queried(who: str, line: str, fields: list[str], found: Gatherer) -> None:
     """A row of the CSV."""
-    try:
-        cells = next(csv.reader([line], skipinitialspace=True), list[str]())
-    except csv.Error:
-        cells = []
-    if len(cells) != len(fields):
+    parts = cells(line)
+    if len(parts) != len(fields):
         found.drop("rows of another length than the head")
         return
-    row = dict(zip(fields, (each.strip() for each in cells), strict=True))
+    row = dict(zip(fields, (each.strip() for each in parts), strict=True))
     values: dict[str, tuple[float, int]] = {}
     for name, cell in row.items():
         counter = table("smi").get(name)

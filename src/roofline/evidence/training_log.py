@@ -15,10 +15,17 @@ from roofline.units import KILO, TERA
 MOST_STEPS = 1 << 20
 _COLOUR = re.compile(r"\[\d{1,3}(?:;\d{1,3})*m")  # of a log that lost what begins such a code
 _N = r"([\d,.]+(?:[eE][+-]?\d{1,3})?)"
-_TITAN = re.compile(rf"\bstep:\s*(\d{{1,9}})\b.*?\b(?:tps|wps):\s*{_N}")
-_MEGATRON = re.compile(rf"\biteration\s+(\d{{1,9}})\s*/\s*\d+\s*\|.*?elapsed time per iteration \(ms\):\s*{_N}")
-_NEMO = re.compile(rf"\b(?:global_step|iteration)[:= ]+(\d{{1,9}})\b.*?\btrain_step_timing in s[:= ]+{_N}")
-_BRIDGE = re.compile(rf"Step Time\s*:\s*{_N}s\b.*?GPU utilization:\s*{_N}\s*MODEL_TFLOP/s/GPU")
+# What tells a step line of a framework: its number, and somewhere behind it a figure.
+_TITAN = re.compile(r"\bstep:\s*(\d{1,9})\b"), re.compile(rf"\b(?:tps|wps):\s*{_N}")
+_MEGATRON = (
+    re.compile(r"\biteration\s+(\d{1,9})\s*/\s*\d+\s*\|"),
+    re.compile(rf"elapsed time per iteration \(ms\):\s*{_N}"),
+)
+_NEMO = (
+    re.compile(r"\b(?:global_step|iteration)[:= ]+(\d{1,9})\b"),
+    re.compile(rf"\btrain_step_timing in s[:= ]+{_N}"),
+)
+_BRIDGE = re.compile(rf"Step Time\s*:\s*{_N}s\b"), re.compile(rf"GPU utilization:\s*{_N}\s*MODEL_TFLOP/s/GPU")
 _FIELDS = {
     "flops_rate": re.compile(r"\b(?:tflops|TFLOPS_per_GPU|throughput per GPU \(TFLOP/s/GPU\))[:= ]+" + _N),
     "mfu": re.compile(rf"\bmfu:\s*{_N}\s*%"),
@@ -80,17 +87,24 @@ def _step(line: str) -> tuple[str, Step] | None:
     if "step" not in line.lower() and "iteration" not in line:
         return None
     line = _COLOUR.sub("", line[:8192])
-    if match := _TITAN.search(line):
-        return "torchtitan", _with(Step(int(match[1]), tokens_per_gpu=number(match[2])), line)
-    if match := _MEGATRON.search(line):
-        elapsed = number(match[2])
-        return "Megatron-LM", _with(Step(int(match[1]), seconds=elapsed / KILO if elapsed else None), line)
-    if match := _NEMO.search(line):
-        return "NeMo", _with(Step(int(match[1]), seconds=number(match[2]) or None), line)
-    if match := _BRIDGE.search(line):
-        rate = number(match[2])
-        return "Megatron-Bridge", Step(0, number(match[1]) or None, None, rate * TERA if rate else None)
+    if found := _both(_TITAN, line):
+        return "torchtitan", _with(Step(int(found[0]), tokens_per_gpu=number(found[1])), line)
+    if found := _both(_MEGATRON, line):
+        elapsed = number(found[1])
+        return "Megatron-LM", _with(Step(int(found[0]), seconds=elapsed / KILO if elapsed else None), line)
+    if found := _both(_NEMO, line):
+        return "NeMo", _with(Step(int(found[0]), seconds=number(found[1]) or None), line)
+    if found := _both(_BRIDGE, line):
+        rate = number(found[1])
+        return "Megatron-Bridge", Step(0, number(found[0]) or None, None, rate * TERA if rate else None)
     return None
+
+
+def _both(patterns: tuple[re.Pattern[str], re.Pattern[str]], line: str) -> tuple[str, str] | None:
+    """What the first pattern finds and what the second finds behind it; each looks at a line once."""
+    first = patterns[0].search(line)
+    second = None if first is None else patterns[1].search(line, first.end())
+    return None if first is None or second is None else (first[1], second[1])
 
 
 def _with(step: Step, line: str) -> Step:

@@ -10,6 +10,7 @@ from typing import Any
 
 from roofline import collectives, ops
 from roofline.cost import Work
+from roofline.errors import one_line
 from roofline.measurement.clock import Step, Timer, host_timer
 from roofline.measurement.probes import Probe, Supply, Unsupported
 from roofline.measurement.walks import COPY, PATTERNS, READ, WRITE, Layout, Pattern, sizes
@@ -82,8 +83,7 @@ def supported(act: Callable[[], Any]) -> Any:
     try:
         return act()
     except _REFUSALS as error:
-        reason = " ".join(str(error).split())[:_LONGEST_REASON] or type(error).__name__
-        raise Unsupported(reason) from None
+        raise Unsupported(one_line(error, _LONGEST_REASON)) from None
 
 
 def _repeated(call: Callable[[], Any]) -> Step:

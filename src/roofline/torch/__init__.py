@@ -15,7 +15,7 @@ from typing import Any
 
 from roofline.device import Device
 from roofline.dtypes import DType
-from roofline.errors import BadValue, RooflineError
+from roofline.errors import BadValue, RooflineError, one_line
 from roofline.ledger import Ledger, predict
 from roofline.torch import fakes
 from roofline.torch.calls import GROUPED, tensor
@@ -91,10 +91,9 @@ def _recorded(
     except RooflineError:
         raise
     except Exception as error:  # a module may raise anything
-        said = " ".join(str(error).split())[:200] or type(error).__name__
         raise BadValue(
-            f"{title} cannot be counted on these inputs ({type(error).__name__}: {said}). It has to run on tensors "
-            "without numbers: check the inputs, and that no branch of it depends on a number."
+            f"{title} cannot be counted on these inputs ({type(error).__name__}: {one_line(error, 200)}). "
+            "It has to run on tensors without numbers: check the inputs, and that no branch of it depends on a number."
         ) from error
     return found, _sizes(parameters.values())
 

@@ -10,6 +10,7 @@ import threading
 import pytest
 
 from limits import no_hang
+from roofline import files
 from roofline.errors import BadValue, RooflineError, TraceError, UnknownName
 from roofline.trace.events import NONE
 from roofline.trace.readers import chrome, open_trace, source
@@ -165,7 +166,7 @@ def test_a_pipe(tmp_path):
 
 
 def test_a_silent_pipe_is_not_waited_for(tmp_path, monkeypatch):
-    monkeypatch.setattr(source, "_PATIENCE", 0.05)
+    monkeypatch.setattr(files, "_PATIENCE", 0.05)
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     holder = os.open(pipe, os.O_RDWR)
@@ -195,9 +196,9 @@ def test_a_bomb_is_refused(tmp_path, monkeypatch):
 def test_text_without_the_end_of_an_event_is_refused(tmp_path, monkeypatch):
     from roofline.trace.readers import pieces
 
-    monkeypatch.setattr(pieces, "_MOST_EVENT", 1 << 16)
-    monkeypatch.setattr(source, "BLOCK", 1 << 14)
-    monkeypatch.setattr(chrome, "_PIECE", 1 << 14)
+    monkeypatch.setattr(pieces, "MOST_EVENT", 1 << 16)
+    for module, name in ((source, "BLOCK"), (source, "HEAD"), (chrome, "_PIECE")):
+        monkeypatch.setattr(module, name, 1 << 14)
     with pytest.raises(TraceError, match="without the end of an event"):
         open_trace(write(tmp_path, b'{"traceEvents": [{"name": "' + b"x" * (1 << 18)))
 

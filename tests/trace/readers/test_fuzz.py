@@ -104,6 +104,7 @@ def packed_mutated(rng: random.Random) -> bytes:
 @pytest.mark.parametrize("mutate", [bytes_mutated, structure_mutated, packed_mutated])
 def test_an_answer_or_one_clear_line(mutate, tmp_path, monkeypatch):
     monkeypatch.setattr(source, "BLOCK", 700)
+    monkeypatch.setattr(source, "HEAD", 700)
     monkeypatch.setattr(chrome, "_PIECE", 700)
     rng, path = random.Random(7), tmp_path / "trace"
     answered = 0

@@ -12,7 +12,7 @@ import pytest
 from roofline.diagnosis import diagnose
 from roofline.diagnosis.opening import open_profile
 from roofline.errors import TraceError
-from roofline.trace.events import COPY, KERNEL, SET, Trace
+from roofline.trace.events import COPY, KERNEL, NONE, SET, Trace
 
 NSYS = """
 NOTICE: Existing SQLite export found: x.sqlite
@@ -167,6 +167,25 @@ def test_rocprofv3s_json(tmp_path):
     record = diagnose(path).to_dict()
     assert record["launches"]["linked"] == 1
     assert record["device"]["id"] == "mi300x"
+
+
+def test_handles_and_numbers_of_64_bits_in_rocprofv3s_json(tmp_path):
+    """Queues are numbered as they come; what is no number of the file is absent."""
+    far = (1 << 64) - 1
+    kernels = [dispatch(start, start + 5, number=number) for start, number in ((100, far), (200, 7), (300, 8))]
+    for each, queue in zip(kernels, (1 << 63, far, 1 << 63), strict=True):
+        each["dispatch_info"]["queue_id"]["handle"] = queue
+    copy = {"start_timestamp": 400, "end_timestamp": 450, "bytes": far, "stream_id": {"handle": far - 1}}
+    call = {"start_timestamp": 50, "end_timestamp": 60, "thread_id": far, "correlation_id": {"internal": far}}
+    path = tmp_path / "results.json"
+    path.write_text(json.dumps(rocprof(kernel_dispatch=kernels, memory_copy=[copy], hip_api=[call])))
+    found = open_profile(path)
+
+    assert isinstance(found, Trace)
+    assert found.gpu.stream.tolist() == [0, 1, 0, 2]
+    assert found.gpu.correlation.tolist() == [NONE, 7, 8, NONE]
+    assert found.gpu.moved.tolist() == [NONE] * 4
+    assert found.calls.number.tolist() == [NONE]
 
 
 @pytest.mark.parametrize("text", ['{"rocprofiler-sdk-tool": [', '{"rocprofiler-sdk-tool": [{"buffer_records": {}}]}', '{"rocprofiler-sdk-tool": 5}'])  # fmt: skip

@@ -48,6 +48,56 @@ def test_an_odd_text_among_plain_ones(odd):
     assert found[1:2] == times.exact([odd, b'""']).tolist()[:1]
 
 
+ANY = st.builds("{}.{}".format, st.integers(0, 1 << 30), st.text("0123456789", min_size=1, max_size=6))
+HALVES = st.builds("{}.{}5".format, st.integers(0, 1 << 38), st.integers(100, 999))
+
+
+@given(st.lists(ANY | HALVES, min_size=1))
+def test_a_number_and_its_text_are_rounded_alike(numbers):
+    """Half up by the digits that are written, however many there are."""
+    wanted = [int(Fraction(each) * 1000 + Fraction(1, 2)) for each in numbers]
+
+    assert times.exact([each.encode() for each in numbers]).tolist() == wanted
+    assert times.nanoseconds([float(each) for each in numbers]).tolist() == wanted
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("10.1225", 10123),
+        ("1.0005", 1001),
+        ("1.0015", 1002),
+        ("-1.0005", -1001),
+        ("-10.1225", -10123),
+        ("0.00049999", 0),
+        ("5e-4", 1),
+        ("4398046511105.001", 4398046511105001),
+        ("4503599627369.999", 4503599627369999),
+    ],
+)
+def test_halves(text, wanted):
+    """One of a number and its text says the same as the other, also where a double is coarse."""
+    assert times.nanoseconds([float(text)]).tolist() == [wanted]
+    assert times.exact([text.encode()]).tolist() == [wanted]
+
+
+@given(st.integers((1 << 42) * 1000, (1 << 43) * 1000 - 1))
+def test_thousandths_where_doubles_are_coarse(ns):
+    assert times.nanoseconds([float(f"{ns // 1000}.{ns % 1000:03d}")]).tolist() == [ns]
+
+
+@pytest.mark.parametrize("number", [-(1 << 63), (1 << 63) - 1, -(1 << 62), 1 << 62])
+def test_whole_numbers_beyond_all_times(number):
+    """The least of 64 bits has no positive of its own."""
+    with pytest.raises(times.Inexact):
+        times.nanoseconds([number, 5])
+    assert times.exact([str(number).encode()]).tolist() == [times.WRAPPED]
+
+
+def test_a_long_number_with_an_exponent_is_none():
+    assert times.exact([b"1." + b"0" * 500 + b"e5", b"0.0" + b"4" * 300 + b"e1"]).tolist() == [times.BAD, 444]
+
+
 def test_whole_microseconds_since_1970_are_exact():
     assert times.nanoseconds([1_610_366_662_254_362]).tolist() == [1_610_366_662_254_362_000]
 

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from roofline.errors import TraceError
 from roofline.trace.events import Trace
 from roofline.trace.readers import chrome, rocprof, table
+from roofline.trace.readers.leaves import MAGIC
 from roofline.trace.readers.source import MOST, Progress, Source, opened
-from roofline.trace.readers.sqlite import MAGIC
+from roofline.trace.readers.span import checked
 
 Read = Callable[[Source, Executor | None, int], Trace]
 
@@ -64,7 +65,7 @@ def open_trace(
         head = source.head
         for reader in READERS:
             if reader.sniff(head):
-                return reader.read(source, executor, workers)
+                return checked(reader.read(source, executor, workers))
         raise TraceError(f"{source.name} {refusal(head) or _what(head)}")
 
 

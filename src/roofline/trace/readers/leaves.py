@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     Bytes = NDArray[np.uint8]
 
 CHUNK = MIB // 2  # [byte] of pages that are decoded together
-_MAGIC = b"SQLite format 3\0"
+MAGIC = b"SQLite format 3\0"
 _UTF8 = 1
 _INNER, _LEAF = 5, 13  # kinds of a table's pages
 _DEEPEST = 40  # levels of pages
@@ -198,7 +198,7 @@ class Cells:
 def leaves(descriptor: int, size: int) -> Leaves | None:
     """The pages of an open file; None where it is of a make that is not read here."""
     head = os.pread(descriptor, 100, 0)
-    if len(head) < 100 or not head.startswith(_MAGIC):
+    if len(head) < 100 or not head.startswith(MAGIC):
         return None
     page = int.from_bytes(head[16:18], "big")
     page = 1 << 16 if page == 1 else page
@@ -276,4 +276,4 @@ def _shifts() -> Any:
     return np.array([64 - 8 * size if each else _NO_NUMBER for size, each in zip(sizes, whole, strict=True)], np.int64)
 
 
-__all__: Sequence[str] = ("CHUNK", "Cells", "Damaged", "Leaves", "leaves")
+__all__: Sequence[str] = ("CHUNK", "MAGIC", "Cells", "Damaged", "Leaves", "leaves")

@@ -10,15 +10,20 @@ import re
 from collections.abc import Iterator
 
 from roofline.errors import TraceError
-from roofline.trace.readers.seams import Text, last_seam
+from roofline.trace.readers.seams import TOKEN, WITHIN, Text, last_seam
 from roofline.units import MIB
 
-_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[{}\[\]]', re.DOTALL)
 _ARRAY = re.compile(rb"\s*:\s*\[")
 _ANYWHERE = re.compile(rb'"traceEvents"\s*:\s*\[')
 _MOST_HEAD = 64 * MIB  # [byte] before the events
-_MOST_EVENT = 64 * MIB
+MOST_EVENT = 64 * MIB
+_SHORT = 64  # [byte] that may be read again with the next block; the key of the events is shorter
 _STRANGE = 8 * MIB  # [byte] without an event that begins as events do
+
+
+def endless(name: str) -> TraceError:
+    """The error of a file with more than MOST_EVENT without the end of an event."""
+    return TraceError(f"{name} has {MOST_EVENT // MIB} MiB without the end of an event, as no trace has.")
 
 
 class Pieces:
@@ -38,7 +43,7 @@ class Pieces:
             end = last_seam(block, size > _STRANGE) if size >= self._least else None
             if end is None:
                 left.append(block)
-                if size > _MOST_EVENT + self._least:
+                if size > MOST_EVENT + self._least:
                     yield from self._joined(left)
                     size = len(left[0])
                 continue
@@ -54,7 +59,7 @@ class Pieces:
         text = b"".join(left)
         end = last_seam(text, strange=True)
         if end is None:
-            raise TraceError(f"{self._name} has {_MOST_EVENT // MIB} MiB without the end of an event, as no trace has.")
+            raise endless(self._name)
         left[:] = [text[end:].lstrip(b", \t\r\n")]
         yield [text[:end]], True
 
@@ -99,12 +104,13 @@ class _Scan:
     """Follow the brackets of a JSON object that grows, up to the array under its key traceEvents."""
 
     def __init__(self) -> None:
-        self._at = 0
+        self._at: int = 0
         self._depth = 0
+        self._within: bool = False  # a string, and a long one
 
     def array(self, text: bytes) -> int | None:
         """The offset after the array's bracket, or None as long as it is not there."""
-        for token in _TOKEN.finditer(text, self._at):
+        for token in self._tokens(text):
             mark = token[0]
             if mark in b"{[":
                 self._depth += 1
@@ -113,7 +119,18 @@ class _Scan:
             elif self._depth == 1 and mark == b'"traceEvents"':
                 if opened := _ARRAY.match(text, token.end()):
                     return opened.end()
-                if len(text) - token.end() < 64:  # the bracket may come with the next block
+                if len(text) - token.end() < _SHORT:  # the bracket may come with the next block
                     return None
             self._at = token.end()
         return None
+
+    def _tokens(self, text: bytes) -> Iterator[re.Match[bytes]]:
+        """Brackets and whole strings from where the last block ended, and of a long string that goes on not again."""
+        if self._within and (rest := WITHIN.match(text, self._at)) is not None:
+            self._at, self._within = rest.end(), rest[1] is None
+        for token in () if self._within else TOKEN.finditer(text, self._at):
+            if token[0][:1] == b'"' and token[1] is None:  # its end comes with another block
+                if len(token[0]) > _SHORT:
+                    self._at, self._within = token.end(), True
+                return
+            yield token

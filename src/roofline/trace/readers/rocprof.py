@@ -149,9 +149,9 @@ def _trace(source: Source, process: _Process, others: int) -> Trace:
         "name": [names.setdefault(each, len(names)) for each in called],
         "kind": [KERNEL] * len(kernels) + [COPY] * len(copies),
         "device": devices,
-        "stream": [each.dispatch_info.queue_id.handle for each in kernels] + [each.stream_id.handle for each in copies],
-        "correlation": [each.correlation_id.internal for each in activities],
-        "moved": [NONE] * len(kernels) + [each.bytes for each in copies],
+        "stream": _numbered([each.dispatch_info.queue_id for each in kernels] + [each.stream_id for each in copies]),
+        "correlation": [_held(each.correlation_id.internal) for each in activities],
+        "moved": [NONE] * len(kernels) + [_held(each.bytes) for each in copies],
     }
     order = np.argsort(start, kind="stable")
     arrays = {key: np.array(value, np.int64)[good][order] for key, value in columns.items()}
@@ -190,6 +190,17 @@ def _trace(source: Source, process: _Process, others: int) -> Trace:
         bytes=source.read,
         warnings=tuple(warnings),
     )
+
+
+def _numbered(handles: Sequence[_Handle]) -> list[int]:
+    """Numbers of handles, which may be of any 64 bits, in the order of their appearance; NONE where there is none."""
+    known = {NONE: NONE}
+    return [known.setdefault(each.handle, len(known) - 1) for each in handles]
+
+
+def _held(number: int) -> int:
+    """A number, or NONE where it is none that a signed one of 64 bits holds."""
+    return number if 0 <= number < _LATEST else NONE
 
 
 def _name(symbol: _Symbol) -> str:
@@ -234,7 +245,7 @@ def _calls(process: _Process, names: dict[str, int], left_out: dict[str, int]) -
     columns = [
         [names.setdefault(name(each), len(names)) for each in records],
         [place[each.thread_id] for each in records],
-        [each.correlation_id.internal for each in records],
+        [_held(each.correlation_id.internal) for each in records],
     ]
     order = np.argsort(start, kind="stable")
     called, thread, number = (np.array(each, np.int64)[good][order] for each in columns)

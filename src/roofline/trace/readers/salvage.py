@@ -10,32 +10,33 @@ import re
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 import msgspec
 
 from roofline.trace.readers.records import ERRORS, TEXT_EVENT, Args, Event, TextEvent
+from roofline.trace.readers.seams import TOKEN
 
 _SEAM = re.compile(rb"(?<=\})\s*,(?:\s*,)*\s*(?=\{|null\b)|(?<=null)\s*,\s*(?=\{|null\b)")
 _KEYED = re.compile(
     rb"(?<=[}l])\s*,(?:\s*,)*\s*"
     rb"(?=\{\s*\"(?:ph|name|pid|cat|ts|args|tid|dur|id|s|bp)\"\s*:|null\b|\{\s*\})"
 )
-_STRING = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _CONTROL = re.compile(rb"[\x00-\x1f]")
 _STRAY = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]")  # no whitespace
 _BACKSLASH = re.compile(rb'\\(?:(["\\/bfnrt])|(u[0-9a-fA-F]{4})|)')
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
 _NO_NUMBER = re.compile(rb"(:\s*|\[\s*|,\s*)-?(?:NaN|Infinity|nan|inf)\b")
 _COMMA = re.compile(rb",\s*([}\]])")
-_CLOSE = re.compile(rb"\}\s*,?\s*\]")
-_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[{}\[\]]', re.DOTALL)
+_CLOSE = re.compile(rb"\}\s*(?:,\s*)?\]")
+_CLOSES = 64  # that are tried, as each costs as much as the text before it
 
 
 def array_end(text: bytes, closed: bool) -> int | None:
     """Where the bracket stands that closes the array of events, or None where it is only the piece's own."""
     depth = 0
-    for token in _TOKEN.finditer(text, 1, len(text) - 1 if closed else len(text)):
+    for token in TOKEN.finditer(text, 1, len(text) - 1 if closed else len(text)):
         mark = token[0]
         if mark in b"{[":
             depth += 1
@@ -78,7 +79,7 @@ def salvage(piece: bytes, last: bool = False) -> Salvage:
 
 def _closed(part: bytes, offset: int, found: Salvage) -> bool:
     """Whether the last part is an event with the end of the array behind it, which no count of brackets could find."""
-    for close in _CLOSE.finditer(part):
+    for close in islice(_CLOSE.finditer(part), _CLOSES):
         text = part[: close.start() + 1].strip(b" \t\r\n,")
         try:
             found.events.append(TEXT_EVENT.decode(text))
@@ -168,7 +169,7 @@ def _uncommaed(text: bytes) -> bytes:
 
 
 def _spaced(text: bytes) -> bytes:
-    return _STRING.sub(lambda found: _CONTROL.sub(b" ", found[0]), text)
+    return TOKEN.sub(lambda found: _CONTROL.sub(b" ", found[0]) if found[1] else found[0], text)
 
 
 def _without_controls(text: bytes) -> bytes:

@@ -8,6 +8,11 @@ from collections import deque
 # An event begins with one of its keys; objects within arguments mostly do not.
 _EVENT = re.compile(rb"\}\s*,\s*\{\s*\"(?:ph|name|pid|cat|ts|args|tid|dur|id|s|bp|tts|sf|cname|bind_id)\"\s*:")
 _ANY = re.compile(rb"\}\s*,\s*\{\s*\"")
+# A string or a bracket; a string that does not end before the text does is one without its group. It must match, as
+# a search that fails at one quote would begin again at each one that is escaped within.
+_WITHIN = rb'[^"\\]*(?:\\.[^"\\]*)*(?:(")|(?=\\?\Z))'
+TOKEN = re.compile(rb'"' + _WITHIN + rb"|[{}\[\]]", re.DOTALL)
+WITHIN = re.compile(_WITHIN, re.DOTALL)  # the rest of a string that began before
 _WINDOW = 16 << 10  # [byte] in which a seam is sought first
 
 Text = bytes | bytearray | memoryview

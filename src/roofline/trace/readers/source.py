@@ -15,17 +15,17 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from roofline.errors import BadValue, TraceError, UnknownName
-from roofline.files import home, printable
+from roofline.errors import TooMuch, TraceError, UnknownName, one_line
+from roofline.files import home, of_pipe, printable
 from roofline.trace.readers.decode import Place
-from roofline.trace.readers.unpack import BROKEN, Unpacking, line, misnamed, unpacked
+from roofline.trace.readers.unpack import BROKEN, Unpacking, misnamed, unpacked
 from roofline.units import GIB, MIB
 
 BLOCK = MIB
+HEAD = MIB  # [byte] by which it is told what a file is
 MOST = 8 * GIB  # [byte] of text that are read, packed or not
 _RATIO = 250  # unpacked over packed, above which a file is a bomb; gzip can reach 1032, traces 10 to 40
 _RATIO_FROM = 256 * MIB  # [byte] unpacked before that is asked
-_PATIENCE = 10.0  # [s] without a byte from a pipe
 
 Progress = Callable[[int, int], None]  # bytes of the file read, its size or 0
 
@@ -64,23 +64,33 @@ def opened(path: str | os.PathLike[str], most: int = MOST, progress: Progress | 
     with ExitStack() as stack:
         raw, size = _open(text, name, stack)
         counted = _Counted(raw, size, progress)
-        how = Unpacking(name, stack)
+        how = Unpacking(name, stack, lambda size: _allow(name, size, counted.done, most))
         source = Source(name, b"", iter(()), how.notes, most=most, progress=progress)
         try:
             stream = unpacked(counted, how)
         except BROKEN as error:
-            raise TraceError(f"{name} is damaged from its beginning ({line(error)}). Copy it again.") from None
+            raise TraceError(f"{name} is damaged from its beginning ({one_line(error)}). Copy it again.") from None
         except OSError as error:
-            raise TraceError(f"{name} cannot be read: {error.strerror or line(error)}.") from None
+            raise TraceError(f"{name} cannot be read: {error.strerror or one_line(error)}.") from None
         if wrong := misnamed(text, how.packed):
             how.notes.append(wrong)
         if isinstance(raw, io.FileIO) and not how.packed:
             source.place = Place.of(str(home(Path(text))), raw.fileno())
-        blocks = _limited(source, stream, counted, most)
-        first = next(blocks, b"")
-        source.head = first[:MIB]
+        blocks = _limited(source, stream, how)
+        first = _filled(blocks)
+        source.head = first[:HEAD]
         source.blocks = chain((first,), blocks)
         yield source
+
+
+def _filled(blocks: Iterator[bytes]) -> bytes:
+    """The first blocks as one, large enough for a head: how much of it comes at once says nothing of a file."""
+    parts: list[bytes] = []
+    size = 0
+    while size < HEAD and (block := next(blocks, b"")):
+        parts.append(block)
+        size += len(block)
+    return b"".join(parts)
 
 
 def _open(text: str, name: str, stack: ExitStack) -> tuple[BinaryIO, int]:
@@ -116,9 +126,9 @@ def _remote(text: str, name: str, stack: ExitStack) -> tuple[BinaryIO, int]:
     except FileNotFoundError:
         raise UnknownName(f"There is no file {name}. Name a profile that exists.") from None
     except ImportError as error:
-        raise TraceError(f"{name} needs a package that is not installed: {line(error)}.") from None
+        raise TraceError(f"{name} needs a package that is not installed: {one_line(error)}.") from None
     except Exception as error:  # every protocol has errors of its own
-        raise TraceError(f"{name} cannot be opened: {line(error)}. Check its address and your rights.") from None
+        raise TraceError(f"{name} cannot be opened: {one_line(error)}. Check its address and your rights.") from None
     return cast(BinaryIO, file), size if isinstance(size, int) else 0
 
 
@@ -132,11 +142,7 @@ class _Pipe(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        import select
-
-        if not select.select([self._descriptor], [], [], _PATIENCE)[0]:
-            raise OSError("the pipe stays silent")
-        data = os.read(self._descriptor, len(buffer))
+        data = of_pipe(self._descriptor, len(buffer))
         buffer[: len(data)] = data
         return len(data)
 
@@ -166,29 +172,34 @@ class _Counted(io.RawIOBase):
         except OSError:
             raise
         except Exception as error:  # a remote file's protocol has errors of its own
-            raise OSError(line(error)) from None
+            raise OSError(one_line(error)) from None
         self.done += count
         if self._progress is not None:
             self._progress(self.done, self._size)
         return count
 
 
-def _limited(source: Source, stream: io.BufferedReader, counted: _Counted, most: int) -> Iterator[bytes]:
-    """The blocks of a stream up to `most` bytes."""
+def _limited(source: Source, stream: io.BufferedReader, how: Unpacking) -> Iterator[bytes]:
+    """The blocks of a stream as far as it may be long."""
     while block := _next(source, stream):
         source.read += len(block)
-        if source.read > most:
-            raise _too_much(source.name, most)
-        if source.read > _RATIO_FROM and source.read > _RATIO * counted.done:
-            raise TraceError(
-                f"{source.name} unpacks to more than {_RATIO} times its size, which no profile does. "
-                "Where that is no mistake, unpack it first."
-            )
+        how.allow(source.read)
         yield block
 
 
-def _too_much(name: str, most: int) -> BadValue:
-    return BadValue(
+def _allow(name: str, size: int, done: int, most: int) -> None:
+    """Refuse more than `most` bytes out of a file of which `done` bytes are read, or far more than those."""
+    if size > most:
+        raise _too_much(name, most)
+    if size > _RATIO_FROM and size > _RATIO * done:
+        raise TraceError(
+            f"{name} unpacks to more than {_RATIO} times its size, which no profile does. "
+            "Where that is no mistake, unpack it first."
+        )
+
+
+def _too_much(name: str, most: int) -> TooMuch:
+    return TooMuch(
         f"{name} has more than the {most / GIB:g} GiB of text that are read. "
         f"Where that is no mistake, raise the limit, as --limit {2 * most / GIB:g}GiB."
     )
@@ -199,7 +210,7 @@ def _next(source: Source, stream: io.BufferedReader) -> bytes:
     try:
         return stream.read1(BLOCK)
     except BROKEN as error:
-        source.warnings.append(f"the packed file is cut or damaged ({line(error)}): what comes before was read")
+        source.warnings.append(f"the packed file is cut or damaged ({one_line(error)}): what comes before was read")
         return b""
     except OSError as error:
-        raise TraceError(f"{source.name} cannot be read: {error.strerror or line(error)}.") from None
+        raise TraceError(f"{source.name} cannot be read: {error.strerror or one_line(error)}.") from None

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from roofline.errors import TraceError
-from roofline.trace.readers.leaves import Cells, Damaged, Leaves, leaves
+from roofline.errors import TraceError, one_line
+from roofline.trace.readers.leaves import MAGIC, Cells, Damaged, Leaves, leaves
 from roofline.units import MIB
 
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
     Ints = NDArray[np.int64]
 
-MAGIC = b"SQLite format 3\0"
 CHUNK = 1 << 15  # rows
 _LONGEST = 4 * MIB  # [byte] of one text or blob
 _PATIENCE = 600.0  # [s] for all reads of a file together
@@ -88,7 +87,7 @@ class Tables:
             while chunk := cursor.fetchmany(CHUNK):
                 yield chunk
         except (sqlite3.Error, OverflowError) as error:
-            raise TraceError(f"{self.name} cannot be read as SQLite: {_line(error)} (table {table}).") from None
+            raise TraceError(f"{self.name} cannot be read as SQLite: {one_line(error)} (table {table}).") from None
 
     def numbers(self, table: str, columns: Sequence[str]) -> Iterator[list[Ints]]:
         """Whole numbers, a chunk of rows at a time: an array a column, ABSENT for NULL and for what is none."""
@@ -106,7 +105,7 @@ class Tables:
         try:
             yield from self._decoded(self.leaves, table, columns, text)
         except (Damaged, OSError) as error:
-            raise TraceError(f"{self.name} cannot be read as SQLite: {_line(error)} (table {table}).") from None
+            raise TraceError(f"{self.name} cannot be read as SQLite: {one_line(error)} (table {table}).") from None
 
     def _decoded(self, pages: Leaves, table: str, columns: Sequence[str], text: str) -> Iterator[Chunk]:
         """The rows from the pages, and what does not lie there whole from SQLite."""
@@ -187,11 +186,6 @@ def whole(column: Sequence[Any]) -> Ints:
     return np.fromiter(sound, np.int64, len(column))
 
 
-def _line(error: BaseException) -> str:
-    text = " ".join(str(error).split())
-    return "".join(c if c.isprintable() else "?" for c in text)[:160] or type(error).__name__
-
-
 @contextmanager
 def tables(path: Path, name: str) -> Generator[Tables]:
     """Open a file's tables; raises TraceError where it is no sound SQLite file."""
@@ -199,13 +193,13 @@ def tables(path: Path, name: str) -> Generator[Tables]:
         connection = sqlite3.connect(f"file:{quote(str(path.absolute()))}?mode=ro&immutable=1", uri=True)
         descriptor = os.open(path, os.O_RDONLY)
     except (sqlite3.Error, OSError) as error:
-        raise TraceError(f"{name} cannot be opened as SQLite: {_line(error)}.") from None
+        raise TraceError(f"{name} cannot be opened as SQLite: {one_line(error)}.") from None
     try:
         try:
             found = _prepared(connection)
         except sqlite3.Error as error:
             raise TraceError(
-                f"{name} begins as an SQLite file and is none: {_line(error)}. It was cut, or damaged."
+                f"{name} begins as an SQLite file and is none: {one_line(error)}. It was cut, or damaged."
             ) from None
         yield Tables(name, found, connection, leaves(descriptor, os.fstat(descriptor).st_size))
     finally:
@@ -272,3 +266,6 @@ def _authorise(action: int, *_: str | None) -> int:
 def text_of(cell: object) -> str:
     """A cell as text, "" for what is none."""
     return cell.decode("utf-8", "replace") if isinstance(cell, bytes) else ""
+
+
+__all__: Sequence[str] = ("ABSENT", "CHUNK", "MAGIC", "Chunk", "Table", "Tables", "tables", "text_of", "whole")

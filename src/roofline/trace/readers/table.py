@@ -22,7 +22,6 @@ _LATEST = 1 << 62
 _MOST_NAMES, _MOST_CARDS = 1 << 18, 1 << 10
 _COUNTED = "Dispatch_ID"  # of rocprof-compute, whose passes over counters are no timeline
 _HEAD_BYTES = 1 << 20  # in which a table must begin
-_UNIT = re.compile(r"(.*?)\s*\(([^()]*)\)\Z")
 _NUMBER = re.compile(r"-?\d{1,19}(?:\.\d+)?(?:[eE][+-]?\d{1,3})?\Z")
 _LAST_NUMBER = re.compile(r"(\d{1,9})\)?\s*\Z")
 _COPY = re.compile(r"\[?CUDA memcpy ([\w-]+)|MEMORY_COPY_?(\w+)|^((?:HOST|DEVICE)_TO_\w+)", re.IGNORECASE)
@@ -77,18 +76,28 @@ def _head(line: str) -> _Head | None:
         return None
     for delimiter in (",", "\t", ";", "|"):
         cells = _cells(line.removeprefix("\ufeff"), delimiter)
-        plain = [match[1] if (match := _UNIT.match(each)) else each for each in cells]
+        parted = [_parted(each) for each in cells]
+        plain = [name for name, _ in parted]
+        there = set(plain)
         for tool, wanted in _TOOLS:
-            if wanted <= set(plain):
+            if wanted <= there:
                 at = {
                     ours: plain.index(theirs)
                     for ours, names in _NAMES.items()
                     for theirs in reversed(names)
                     if theirs in plain
                 }
-                units = {each: match[2] for each in at if (match := _UNIT.match(cells[at[each]]))}
+                units = {each: unit for each in at if (unit := parted[at[each]][1]) is not None}
                 return _Head(tool, at, units, delimiter, tuple(cells))
     return None
+
+
+def _parted(column: str) -> tuple[str, str | None]:
+    """The name and the unit of a column: `Start (ns)`; None where it has no unit."""
+    at = column.rfind("(")
+    if at < 0 or not column.endswith(")") or column.find(")", at) < len(column) - 1:
+        return column, None
+    return column[:at].rstrip(), column[at + 1 : -1]
 
 
 def _cells(line: str, delimiter: str) -> list[str]:

@@ -1,4 +1,8 @@
-"""Microseconds as a trace writes them to whole nanoseconds, exactly."""
+"""Microseconds as a trace writes them to whole nanoseconds, exactly.
+
+What is written finer than that is rounded half up (half away from zero) by the digits that are written, whether a time
+comes as a number or as text.
+"""
 
 from __future__ import annotations
 
@@ -34,16 +38,34 @@ def nanoseconds(values: list[Any]) -> NDArray[np.int64]:
     try:
         numbers = np.fromiter(values, np.float64, len(values))
         if np.abs(numbers).max() < EXACT:  # False for one that is not a number
-            return np.rint(numbers * NS_PER_US).astype(np.int64)
+            return _rounded(numbers)
         # The years since 1970 in whole microseconds, as they were written until 2024: a double holds them, too.
         if set(map(type, values)) == {int} and np.abs(numbers).max() < _WHOLE:
             return numbers.astype(np.int64) * NS_PER_US
         whole = np.array(values)
     except (TypeError, ValueError, OverflowError):  # text, null or lists among them
         raise Inexact from None
-    if whole.dtype.kind == "i" and np.abs(whole).max() < MOST // NS_PER_US:
+    if whole.dtype.kind == "i" and max(-int(whole.min()), int(whole.max())) < MOST // NS_PER_US:
         return whole * NS_PER_US
     raise Inexact
+
+
+_ULP = 2.0**-52  # of a double: the most that a product of one that was parsed can be off, as a share of it
+_FAR = 0.375  # from a half, so that a whole number never counts as near one
+
+
+def _rounded(numbers: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Microseconds below EXACT in nanoseconds; where a product may be on the other side of a half, by its digits."""
+    import numpy as np
+
+    products = numbers * NS_PER_US
+    found = np.rint(products)
+    near = np.minimum(np.abs(products) * _ULP, _FAR)
+    unclear = np.flatnonzero(np.abs(products - found) >= 0.5 - near)
+    whole = found.astype(np.int64)
+    for at in unclear.tolist():
+        whole[at] = _parsed(repr(float(numbers[at])).encode())
+    return whole
 
 
 def exact(texts: Sequence[Any]) -> NDArray[np.int64]:
@@ -88,13 +110,15 @@ def _plain(text: bytes, count: int) -> NDArray[np.int64] | None:
     return numbers * np.power(10, missing) if len(numbers) == count else None
 
 
-_DECIMAL = re.compile(rb"\s*\"?\s*(-?)(\d{1,16})(?:\.(\d+))?\s*\"?\s*\Z")
+_DECIMAL = re.compile(rb"(-?)(\d{1,16})(?:\.(\d+))?\Z")
+_LONGEST = 400  # characters of a number with an exponent, or beyond all times
 
 
 def _parsed(text: bytes) -> int:
+    text = text.strip(b'" \t\r\n')
     found = _DECIMAL.match(text)
     if found is None:
-        return _parsed_decimal(text.strip(b'" \t\r\n'))
+        return _parsed_decimal(text)
     digits = (found[3] or b"")[:4].ljust(4, b"0")
     value = int(found[2]) * NS_PER_US + (int(digits) + 5) // 10
     if value >= MOST:
@@ -103,12 +127,17 @@ def _parsed(text: bytes) -> int:
 
 
 def _parsed_decimal(text: bytes) -> int:
-    from decimal import Decimal
+    from decimal import ROUND_HALF_UP, Decimal, localcontext
 
+    if len(text) > _LONGEST:
+        return BAD
     try:
-        value = Decimal(text[:400].decode("ascii", "replace"))
+        value = Decimal(text.decode("ascii", "replace"))
         if value.is_finite():
-            return WRAPPED if abs(value) >= MOST // NS_PER_US else int((value * NS_PER_US).to_integral_value())
+            if abs(value) >= MOST // NS_PER_US:
+                return WRAPPED
+            with localcontext(prec=2 * _LONGEST):
+                return int((value * NS_PER_US).to_integral_value(ROUND_HALF_UP))
     except ArithmeticError:  # no number, or one beyond all numbers
         pass
     return BAD

@@ -12,15 +12,17 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from roofline.errors import TraceError
+from roofline.errors import TraceError, one_line
 from roofline.files import printable
 from roofline.units import MIB
 
 _CHUNK = MIB // 2
 _PACKED = MIB // 8  # of a gzip stream at once: it unpacks to some MiB
+_TOLD = 512  # [byte] that tell how a stream is packed: the first head of an archive
 _NESTED = 3  # packed in packed in packed
 _TRAILER = 8  # [byte] checksum and length at the end of a gzip member
-_WINDOW = 1 << 27  # [byte] that zstd may look back
+_WINDOW = 1 << 27  # [byte] that zstd and xz may look back
+_BESIDE = 4 * MIB  # [byte] of memory that xz needs beside those
 
 
 class Damaged(Exception):
@@ -32,10 +34,14 @@ BROKEN: tuple[type[BaseException], ...] = (Damaged, EOFError, zlib.error)
 
 @dataclass(slots=True)
 class Unpacking:
-    """What unpackers need beside the stream: its printable name, what closes at the end, where notes go."""
+    """What unpackers need beside the stream: its printable name, what closes at the end, where notes go.
+
+    `allow` raises where a stream has given more bytes than it may.
+    """
 
     name: str
     stack: ExitStack
+    allow: Callable[[int], None]
     notes: list[str] = field(default_factory=list[str])
     packed: list[str] = field(default_factory=list[str])  # how, from the outside inwards
 
@@ -61,22 +67,71 @@ def misnamed(name: str, packed: list[str]) -> str | None:
     return f"the file is packed as {actual}, which its name does not say: it was unpacked"
 
 
-def line(error: BaseException) -> str:
-    """An error's text as a part of a message."""
-    text = " ".join(str(error).split()) or type(error).__name__
-    return "".join(c if c.isprintable() else "?" for c in text)[:160].rstrip(".")
-
-
 def unpacked(raw: io.RawIOBase, how: Unpacking, depth: int = 0) -> io.BufferedReader:
     """A stream of the text that a stream holds; raises TraceError where it is packed too often or is no archive."""
-    buffered = cast(io.BufferedReader, io.BufferedReader(raw, _CHUNK))
-    kind = _kind(buffered.peek(512))
+    layer = _Layer(raw, how)
+    buffered = cast(io.BufferedReader, io.BufferedReader(layer, _CHUNK))
+    kind = _kind(buffered.peek(_TOLD))
+    layer.limited = depth > 0 or kind == "tar"
     if kind is None:
         return buffered
     if depth >= _NESTED:
         raise TraceError(f"{how.name} is packed more than {_NESTED} times over. Unpack it first.")
     how.packed.append(kind)
     return unpacked(_UNPACK[kind](buffered, how), how, depth + 1)
+
+
+class _Layer(io.RawIOBase):
+    """A stream between two unpackers: its first read gives enough to tell what it is, and it may be limited.
+
+    So what an unpacker reads and gives nothing of counts, too: members of an archive that are passed over, streams
+    of nothing.
+    """
+
+    def __init__(self, raw: io.RawIOBase, how: Unpacking) -> None:
+        self._raw, self._allow = raw, how.allow
+        self._first = True
+        self._fault: Exception | None = None  # that came behind what the first read gave
+        self._given = 0
+        self.limited = False
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return self._raw.seekable()
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        return self._raw.seek(offset, whence)
+
+    def tell(self) -> int:
+        return self._raw.tell()
+
+    def readinto(self, buffer: Any) -> int:
+        if self._fault is not None:
+            raise self._fault
+        count = self._enough(memoryview(buffer)) if self._first else self._raw.readinto(buffer) or 0
+        self._first = False
+        self._given += count
+        if self.limited:
+            self._allow(self._given)
+        return count
+
+    def _enough(self, view: memoryview) -> int:
+        """Read on until it can be told what the stream is, or until its end."""
+        count = 0
+        while count < min(_TOLD, len(view)):
+            try:
+                more = self._raw.readinto(view[count:])
+            except (OSError, *BROKEN) as error:
+                if not count:
+                    raise
+                self._fault = cast(Exception, error)
+                break
+            if not more:
+                break
+            count += more
+        return count
 
 
 _MAGIC = (
@@ -167,7 +222,7 @@ class _Gzip(Stream):
         try:
             data: bytes = self._member.decompress(self._left[:give], room)
         except library.error as error:
-            self._fault = line(error)
+            self._fault = one_line(error)
             return b""
         self._left = self._member.unconsumed_tail + kept
         if self._member.eof:
@@ -175,18 +230,65 @@ class _Gzip(Stream):
         return data
 
 
+class _Xz(Stream):
+    """The streams of an xz file, one after another, unpacked with no more memory than may be."""
+
+    def __init__(self, raw: io.BufferedReader, name: str) -> None:
+        super().__init__()
+        self._raw, self._name, self._left = raw, name, b""
+        self._one: Any = None
+
+    def _data(self, room: int) -> bytes:
+        import lzma
+
+        while (one := self._one or self._next()) is not None:
+            more = b""
+            if one.needs_input:
+                more, self._left = self._left or self._raw.read1(_PACKED), b""
+                if not more:
+                    raise Damaged("it ends within an xz stream")
+            try:
+                data: bytes = one.decompress(more, room)
+            except lzma.LZMAError as error:
+                raise _wrong(self._name, error) from None
+            self._one = one
+            if one.eof:
+                self._left, self._one = one.unused_data, None
+            if data:
+                return data
+        return b""
+
+    def _next(self) -> Any:
+        """What unpacks the next stream, behind zeros that may stand between two; None where there is none."""
+        import lzma
+
+        while not (left := self._left.lstrip(b"\0")):
+            self._left = self._raw.read1(_PACKED)
+            if not self._left:
+                return None
+        self._left = left
+        return lzma.LZMADecompressor(lzma.FORMAT_XZ, _WINDOW + _BESIDE)
+
+
+def _wrong(name: str, error: BaseException) -> Exception:
+    """What an unpacker's error is: Damaged, or TraceError where it would need more memory than it may have."""
+    if "memory" in str(error).lower():
+        return TraceError(f"{name} takes more than {_WINDOW // MIB} MiB of memory to unpack. Unpack it first.")
+    return Damaged(one_line(error))
+
+
 class _Guarded(Stream):
     """An unpacking stream whose own errors become Damaged."""
 
-    def __init__(self, stream: Any, *errors: type[BaseException]) -> None:
+    def __init__(self, stream: Any, name: str, *errors: type[BaseException]) -> None:
         super().__init__()
-        self._stream, self._errors = stream, errors
+        self._stream, self._name, self._errors = stream, name, errors
 
     def _data(self, room: int) -> bytes:
         try:
             return self._stream.read(min(room, _CHUNK))
         except (*self._errors, *BROKEN) as error:
-            raise Damaged(line(error)) from None
+            raise _wrong(self._name, error) from None
 
 
 class _Recoded(Stream):
@@ -224,19 +326,17 @@ def _unzstd(stream: io.BufferedReader, how: Unpacking) -> io.RawIOBase:
     import zstandard
 
     unpacker = zstandard.ZstdDecompressor(max_window_size=_WINDOW)
-    return _Guarded(unpacker.stream_reader(stream, read_across_frames=True), zstandard.ZstdError)
+    return _Guarded(unpacker.stream_reader(stream, read_across_frames=True), how.name, zstandard.ZstdError)
 
 
 def _unbzip2(stream: io.BufferedReader, how: Unpacking) -> io.RawIOBase:
     import bz2
 
-    return _Guarded(how.stack.enter_context(bz2.BZ2File(stream)), OSError)
+    return _Guarded(how.stack.enter_context(bz2.BZ2File(stream)), how.name, OSError)
 
 
 def _unxz(stream: io.BufferedReader, how: Unpacking) -> io.RawIOBase:
-    import lzma
-
-    return _Guarded(how.stack.enter_context(lzma.LZMAFile(stream)), lzma.LZMAError)
+    return _Xz(stream, how.name)
 
 
 def _unzip(stream: io.BufferedReader, how: Unpacking) -> io.RawIOBase:
@@ -250,9 +350,9 @@ def _unzip(stream: io.BufferedReader, how: Unpacking) -> io.RawIOBase:
         names = [each.filename for each in archive.infolist() if not each.is_dir()]
         member = _chosen(names, how.name)
         how.notes.append(f"read of the archive: {printable(member)}")
-        return _Guarded(how.stack.enter_context(archive.open(member)), *errors)
+        return _Guarded(how.stack.enter_context(archive.open(member)), how.name, *errors)
     except errors as error:
-        raise TraceError(f"{how.name} is a zip archive that cannot be read: {line(error)}.") from None
+        raise TraceError(f"{how.name} is a zip archive that cannot be read: {one_line(error)}.") from None
 
 
 def _seekable(stream: io.BufferedReader) -> bool:
@@ -270,9 +370,9 @@ def _untar(stream: io.BufferedReader, how: Unpacking) -> io.RawIOBase:
         for member in cast("Iterable[tarfile.TarInfo]", archive):
             if member.isfile() and _is_json(member.name) and (file := archive.extractfile(member)) is not None:
                 how.notes.append(f"read of the archive, its first JSON file: {printable(member.name)}")
-                return _Guarded(file, *errors)
+                return _Guarded(file, how.name, *errors)
     except errors as error:
-        raise TraceError(f"{how.name} is a tar archive that cannot be read: {line(cast(Any, error))}.") from None
+        raise TraceError(f"{how.name} is a tar archive that cannot be read: {one_line(cast(Any, error))}.") from None
     raise TraceError(f"{how.name} is a tar archive without a JSON file in it. Name a profile.")
 
 
