@@ -213,6 +213,7 @@ def test_a_decode_on_the_roofline_is_no_fault(tmp_path):
 def test_no_advice_on_what_a_file_does_not_hold(tmp_path):
     """A file without a GPU, and one without operators: no finding rests on what is not there."""
     assert found(tmp_path, [op(LOADER, 0, 500, 1)]).findings == ()
+    assert found(tmp_path, [op(LOADER, 0, 500, 1), event("user_annotation", "ProfilerStep#1", 0, 900)]).findings == ()
     assert found(tmp_path, [kernel("a", 100, 10, 1), kernel("b", 1000, 10, 2)]).findings == ()
 
 

@@ -235,7 +235,7 @@ def exposed_copies(scene: Scene) -> Iterator[Finding]:
 @rule("outside-window")
 def outside_window(scene: Scene) -> Iterator[Finding]:
     """Steps that the host began long before the device, or ended long after it: in no share of the window."""
-    if scene.found.steps is None:
+    if scene.found.steps is None or not scene.found.window:
         return
     mine = [each for each in scene.found.steps.steps if each.steady and each.outside and each.host > each.busy]
     stake = sum(each.outside for each in mine) / NS_PER_S
