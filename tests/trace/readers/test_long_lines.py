@@ -62,8 +62,8 @@ BEGINNINGS = {
 
 
 def texts(beginning: str, fills: Sequence[str], size: int = SIZE) -> list[str]:
-    """A text for each of the fills."""
-    return [beginning + fill * (size // len(fill)) for fill in fills]
+    """A text for each of the fills, with another end: what fails there may be tried again and again."""
+    return [beginning + fill * (size // len(fill)) + "x" for fill in fills]
 
 
 @pytest.mark.parametrize("what", BEGINNINGS)
