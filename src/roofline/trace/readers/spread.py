@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, BinaryIO, Protocol, cast
 
-from roofline.errors import RooflineError, TraceError
+from roofline.errors import RooflineError
 from roofline.trace.readers.columns import Batch, narrowed
 from roofline.trace.readers.decode import Place, decode, decode_range
+from roofline.trace.readers.pieces import MOST_EVENT, endless
 from roofline.trace.readers.seams import Text, next_seam
 from roofline.trace.readers.shelf import Room, Shelf
 from roofline.units import MIB
@@ -27,7 +28,6 @@ _BUNDLE = 2  # pieces that a worker is given at once: what they name alike it se
 _AHEAD = 2  # bundles in the hands of each worker
 _MOST_WAITING = 32 * MIB  # of text that waits for an earlier one, beside what workers have in their hands
 _SEEN = 64 << 10  # [byte] in which the end of an event is sought first
-_MOST_EVENT = 64 * MIB
 
 Call = tuple[Callable[..., Batch], tuple[Any, ...]]
 
@@ -134,8 +134,8 @@ def _seam(file: BinaryIO, start: int, name: str) -> tuple[int, int] | None:
             return start + found[0], start + found[1]
         if len(text) < length:
             return None
-        if length > _MOST_EVENT:
-            raise TraceError(f"{name} has {_MOST_EVENT // MIB} MiB without the end of an event, as no trace has.")
+        if length > MOST_EVENT:
+            raise endless(name)
         length *= 8
 
 
