@@ -185,7 +185,7 @@ def spread(pieces: Iterable[Work], executor: Executor | None, workers: int) -> I
         for piece in pieces:
             if executor is not None and read > _ALONE and sum(not each.ready for each in waiting) < _AHEAD * workers:
                 bundle = _sent([piece, *islice(pieces, _BUNDLE - 1)], executor, shelf)
-                if bundle.ready:  # nobody takes work any more
+                if isinstance(bundle.answer, list):  # nobody takes work any more
                     executor = None
             else:
                 bundle = _Bundle([piece], _here([piece]), [])
