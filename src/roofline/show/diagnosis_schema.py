@@ -137,8 +137,8 @@ class StepRecord(msgspec.Struct):
     seconds: float  # [s] on the host, or as long as its activities ran where that is longer
     busy_s: float
     warm_up: bool
-    host_s: float = 0.0
-    empty: bool = False  # it is short, and nothing ran on the device
+    host_s: float
+    empty: bool  # it is short, and nothing ran on the device
 
 
 class StepsRecord(msgspec.Struct):
@@ -270,8 +270,8 @@ class BesideRecord(msgspec.Struct):
     seconds: float
     bound_seconds: float
     mfu: float | None
-    unlike: str = ""  # why the step is no pass of this ledger, where it is not: then there is no `mfu`
-    notes: list[str] = []
+    unlike: str  # why the step is no pass of this ledger, where it is not: then there is no `mfu`
+    notes: list[str]
 
 
 class RankRowRecord(msgspec.Struct):
