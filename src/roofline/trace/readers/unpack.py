@@ -397,7 +397,7 @@ def _chosen(names: list[str], archive: str) -> str:
 
 def _recoding(encoding: str) -> Callable[[io.BufferedReader, Unpacking], io.RawIOBase]:
     def recoded(stream: io.BufferedReader, how: Unpacking) -> io.RawIOBase:
-        how.notes.append(f"the text is {encoding[:6].upper()}, not UTF-8 as JSON should be: it was converted")
+        how.notes.append(f"the text is {encoding[:6].upper()}, not UTF-8: it was converted")
         return _Recoded(stream, encoding)
 
     return recoded
@@ -405,7 +405,7 @@ def _recoding(encoding: str) -> Callable[[io.BufferedReader, Unpacking], io.RawI
 
 def _without_mark(stream: io.BufferedReader, how: Unpacking) -> io.RawIOBase:
     stream.read(3)
-    how.notes.append("the text begins with a byte order mark, which JSON should not have: it was left out")
+    how.notes.append("the text begins with a byte order mark: it was left out")
     return _Plain(stream)
 
 
