@@ -86,21 +86,25 @@ def _sides(names: Sequence[str], limit: int | None, device: Device | None, gpu: 
         if ledger is not None:
             yield ledger
             continue
-        found = _profile(name, limit, device, gpu)
-        if gpu is None and found.device != same and any(each.device == same for each in found.devices):
-            found = _profile(name, limit, device, same)
+        found = _profile(name, limit, device, gpu, same)
         same = found.device
         yield of_diagnosis(found)
 
 
-def _profile(name: str, limit: int | None, device: Device | None, gpu: int | None) -> Diagnosis:
-    from roofline.diagnosis import diagnose
-    from roofline.diagnosis.result import Diagnosis
+def _profile(name: str, limit: int | None, device: Device | None, gpu: int | None, same: int | None) -> Diagnosis:
+    """A profile's diagnosis: of `gpu`, else of the device `same` where the file has it, else of the busiest."""
+    from roofline.diagnosis.judge import diagnose_trace
+    from roofline.diagnosis.opening import open_profile
+    from roofline.trace.coding import tally
+    from roofline.trace.events import Trace
+    from roofline.trace.readers.source import MOST
 
-    found = diagnose(name, most=limit, device=device, gpu=gpu)
-    if not isinstance(found, Diagnosis):
+    trace = open_profile(name, most=MOST if limit is None else limit)
+    if not isinstance(trace, Trace):
         raise BadValue(f"{name} has no timeline: profiles with one are compared, and ledgers.")
-    return found
+    if gpu is None and same in tally(trace.gpu.device):
+        gpu = same
+    return diagnose_trace(trace, device, number=gpu)
 
 
 class _Kernel(msgspec.Struct):

@@ -11,6 +11,7 @@ from collections.abc import Callable, Generator, Mapping
 from concurrent.futures import Executor
 from contextlib import ExitStack, contextmanager
 from importlib import import_module
+from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -113,22 +114,21 @@ def diagnose(
     from roofline.catalogue import load_device, load_model
     from roofline.workload import Precision
 
-    asked = {
-        "--model": (model, None),
-        "--device": (device, None),
-        "--weights": (weights, STORED),
-        "--kv": (kv, "bf16"),
-        "--compute": (compute, "bf16"),
-        "--tp": (tp, None),
-        "--sequences": (sequences, None),
-        "--input": (input, None),
-        "--output": (output, None),
-        "--work": (work, None),
-        "--capture": (capture, None),
-        "--gpu": (gpu, None),
-        "--limit": (limit, None),
-    }
-    given = {name: f"{value}" for name, (value, default) in asked.items() if value != default}
+    given = _given(
+        model=model,
+        device=device,
+        weights=weights,
+        kv=kv,
+        compute=compute,
+        tp=tp,
+        sequences=sequences,
+        input=input,
+        output=output,
+        work=work,
+        capture=capture,
+        gpu=gpu,
+        limit=limit,
+    )
     _agree(len(file), given, scheduler, processes)
     precision = Precision(weights, kv, compute=compute)
     supply = None if device is None else load_device(device)
@@ -158,7 +158,7 @@ def diagnose(
     words = ["diagnose", *file, *(word for each in given.items() for word in each)]
     if isinstance(found, Assessment):
         return _assessed(found, chart, report, words, json)
-    _refuse(given, model is not None)
+    _refuse(given)
     side = None if known is None else _beside(found, known, tp, precision)
     _save(found, chart, report, words, side, run)
     if json:
@@ -199,6 +199,12 @@ def _assessed(found: Assessment, chart: str | None, report: str | None, words: l
     return 0
 
 
+def _given(**asked: Any) -> Mapping[str, str]:
+    """The options that were given, as they are written: those that are not as the command has them by itself."""
+    defaults = signature(diagnose).parameters
+    return {f"--{name}": f"{value}" for name, value in asked.items() if value != defaults[name].default}
+
+
 def _agree(files: int, given: Mapping[str, str], scheduler: str | None, processes: int | None) -> None:
     """Raise BadValue for an option that is not of so many files, or not beside another one."""
     if files > 1 and "--capture" in given:
@@ -209,15 +215,17 @@ def _agree(files: int, given: Mapping[str, str], scheduler: str | None, processe
         raise BadValue("--scheduler shares out the files of several ranks, and one file was named: leave it out.")
     if processes is not None and scheduler is not None:
         raise BadValue("--scheduler leads to workers of their own: leave --processes out.")
+    if files > 1:  # traces, as nothing else is of several ranks
+        _refuse(given)
 
 
-def _refuse(given: Mapping[str, str], model: bool) -> None:
+def _refuse(given: Mapping[str, str]) -> None:
     """Options that say nothing about a trace; raises BadValue where one was given."""
     unused = ["--sequences", "--input", "--output", "--work"]
-    if not model:
+    if "--model" not in given:
         unused += ["--weights", "--kv", "--compute", "--tp"]
     if found := [name for name in unused if name in given]:
-        model_of = "" if model else ", or name the model that ran with --model"
+        model_of = "" if "--model" in given else ", or name the model that ran with --model"
         raise BadValue(
             f"{', '.join(found)}: what was read is a trace, of which that says nothing. Leave it out{model_of}."
         )

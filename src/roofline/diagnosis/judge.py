@@ -25,8 +25,9 @@ from roofline.errors import UnknownName
 from roofline.files import printable
 from roofline.recognition import Recognition, recognise
 from roofline.trace import timeline
+from roofline.trace.classify import CATEGORIES
 from roofline.trace.coding import tally
-from roofline.trace.events import HOST, KERNEL, Card, Trace
+from roofline.trace.events import HOST, KERNEL, Card, Trace, listed
 from roofline.trace.host import on_host
 from roofline.trace.link import link
 
@@ -104,6 +105,7 @@ def diagnose_trace(
         sampled=counters,
         ranges=ranges,
         alike=alike,
+        collective_times=_collectives(trace, rows, kinds),
         devices=beside,
     )
     if device == HOST:  # nothing is launched, and what the rules advise is about a device
@@ -136,6 +138,11 @@ def _unused(lent: Lent, capture: Trace | None) -> tuple[str, ...]:
 def _recognised(card: Card) -> Recognition:
     bandwidth = None if card.bandwidth is None else float(card.bandwidth)
     return recognise(card.name, sms=card.multiprocessors, memory=card.memory, bandwidth=bandwidth)
+
+
+def _collectives(trace: Trace, rows: Ints, kinds: Ints) -> tuple[int, ...]:
+    """How long each collective took [ns], in order of their start."""
+    return tuple(listed(trace.gpu.duration[rows[kinds == CATEGORIES.index("communication")]]))
 
 
 def _overruled(given: Device | None, known: Recognition | None, card: Card | None) -> tuple[str, ...]:

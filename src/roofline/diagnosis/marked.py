@@ -6,8 +6,9 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from roofline.diagnosis.result import MarkedTime
+from roofline.trace import timeline
 from roofline.trace.coding import tally
-from roofline.trace.events import NONE, Ranges, Trace, listed
+from roofline.trace.events import NONE, Trace, listed
 from roofline.trace.link import Links
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def _by(kinds: list[int], trace: Trace, times: tuple[Ints, Ints]) -> tuple[Marke
 
     marks, (device, activities) = trace.marks, times
     kind = np.array(kinds, np.int64)[marks.name]
-    outer = _outermost(marks, kind)
+    outer = timeline.outermost(marks.start, marks.end, kind, marks.thread)  # none encloses another of its kind
     host, whole, many = (np.zeros(max(kinds) + 1, np.int64) for _ in range(3))
     for total, part in ((host, marks.duration), (whole, device), (many, activities)):
         np.add.at(total, kind[outer], part[outer])
@@ -79,15 +80,3 @@ def _called(trace: Trace, names: set[int]) -> str:
     """What ranges of these names are called together."""
     first = trace.names[min(names)]
     return first if len(names) == 1 else _NUMBER.sub("*", first)
-
-
-def _outermost(marks: Ranges, kind: Ints) -> Ints:
-    """Ranges that no other one of their kind and thread encloses."""
-    import numpy as np
-
-    order = np.lexsort((-marks.end, marks.start, kind, marks.thread))
-    same = (np.diff(kind[order]) == 0) & (np.diff(marks.thread[order]) == 0)
-    # Places in the order of the ends; those of a later group lie beyond all of an earlier one.
-    place = np.unique(marks.end, return_inverse=True)[1][order] + len(order) * np.r_[0, np.cumsum(~same)]
-    reach = np.maximum.accumulate(place)
-    return np.sort(order[~np.r_[False, same & (place[1:] <= reach[:-1])]])

@@ -8,7 +8,6 @@ from concurrent.futures import Executor, Future
 from dataclasses import dataclass
 
 from roofline.device import Device
-from roofline.diagnosis.breakdown import categories
 from roofline.diagnosis.findings import Finding
 from roofline.diagnosis.judge import diagnose_trace
 from roofline.diagnosis.opening import open_profile
@@ -16,9 +15,8 @@ from roofline.diagnosis.result import Diagnosis
 from roofline.diagnosis.waiting import Member, straggler, waits
 from roofline.errors import BadValue, RooflineError
 from roofline.files import printable
-from roofline.trace.classify import CATEGORIES, COMPUTE
-from roofline.trace.events import Trace, listed
-from roofline.trace.link import link
+from roofline.trace.classify import COMPUTE
+from roofline.trace.events import Trace
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,19 +46,12 @@ class Run:
         return max((each.found for each in self.ranks), key=lambda each: each.window)
 
 
-def _one(path: str, most: int, device: Device | None) -> tuple[Diagnosis, list[int]]:
-    """A rank's diagnosis and the durations of its collectives, in order: what a worker sends back."""
-    import numpy as np
-
+def _one(path: str, most: int, device: Device | None) -> Diagnosis:
+    """A rank's diagnosis: what a worker sends back."""
     trace = open_profile(path, most=most)
     if not isinstance(trace, Trace):
         raise BadValue(f"{printable(path)} has no timeline: only traces are compared rank by rank. Name it alone.")
-    found = diagnose_trace(trace, device)
-    gpu = trace.gpu
-    rows = np.flatnonzero(gpu.device == found.device) if found.device is not None else np.zeros(0, np.int64)
-    kinds = categories(trace, link(trace), rows) if len(rows) else rows
-    mine = rows[kinds == CATEGORIES.index("communication")]
-    return found, listed(gpu.duration[mine])
+    return diagnose_trace(trace, device)
 
 
 def diagnose_ranks(
@@ -74,7 +65,7 @@ def diagnose_ranks(
     if len(paths) < 2:
         raise BadValue("Ranks are compared from two files on.")
     names = [os.fspath(path) for path in paths]
-    done: list[_Answer] = []
+    done: list[Diagnosis] = []
     pending = [_given(executor, name, most, device) for name in names]
     for at, (name, future) in enumerate(zip(names, pending, strict=True), 1):
         done.append(_taken(future, name, most, device))
@@ -83,10 +74,7 @@ def diagnose_ranks(
     return _run(names, done)
 
 
-_Answer = tuple[Diagnosis, list[int]]
-
-
-def _given(executor: Executor | None, name: str, most: int, device: Device | None) -> Future[_Answer] | None:
+def _given(executor: Executor | None, name: str, most: int, device: Device | None) -> Future[Diagnosis] | None:
     """A file in the hands of a worker; None where there is none, or none takes work any more."""
     if executor is None:
         return None
@@ -96,7 +84,7 @@ def _given(executor: Executor | None, name: str, most: int, device: Device | Non
         return None
 
 
-def _taken(future: Future[_Answer] | None, name: str, most: int, device: Device | None) -> _Answer:
+def _taken(future: Future[Diagnosis] | None, name: str, most: int, device: Device | None) -> Diagnosis:
     """What a worker found; what is not in the hands of one, or whose worker is gone, is done here."""
     if future is not None:
         try:
@@ -108,12 +96,12 @@ def _taken(future: Future[_Answer] | None, name: str, most: int, device: Device 
     return _one(name, most, device)
 
 
-def _run(names: Sequence[str], done: Sequence[tuple[Diagnosis, list[int]]]) -> Run:
-    lengths = [durations for _, durations in done]
+def _run(names: Sequence[str], done: Sequence[Diagnosis]) -> Run:
+    lengths = [each.collective_times for each in done]
     count = len(lengths[0]) if len({len(each) for each in lengths}) == 1 else 0
     waited, last = waits(lengths) if count else ([None] * len(done), [None] * len(done))
     rows = tuple(
-        RankRow(name, found, wait, late) for name, (found, _), wait, late in zip(names, done, waited, last, strict=True)
+        RankRow(name, found, wait, late) for name, found, wait, late in zip(names, done, waited, last, strict=True)
     )
     order = sorted(rows, key=lambda each: (each.found.rank.rank is None, each.found.rank.rank or 0, each.name))
     return Run(tuple(order), count, _stragglers(rows, count))

@@ -293,6 +293,7 @@ class Diagnosis:
     sampled: CardState | None = None  # the hardware's counters while it was busy
     ranges: tuple[MarkedTime, ...] = ()  # what was marked on the host, the most device time first
     alike: tuple[MarkedTime, ...] = ()  # the same with names that differ in numbers alone as one
+    collective_times: tuple[int, ...] = ()  # [ns] of each, in order
     devices: tuple[DeviceRow, ...] = ()  # all of the file, where it has several; of one there is nothing to compare
 
     @property

@@ -10,7 +10,7 @@ from roofline.diagnosis.passes import GENERATES, NEW, OLD, STEP, told
 from roofline.diagnosis.result import Pass, Step, Steps
 from roofline.trace import timeline
 from roofline.trace.coding import tally
-from roofline.trace.events import NONE, Ranges, Trace, listed
+from roofline.trace.events import NONE, Trace, listed
 from roofline.trace.link import Links
 
 if TYPE_CHECKING:
@@ -50,7 +50,8 @@ def _one_loop(trace: Trace, links: Links, rows: Ints, mine: Ints) -> Ints:
     threads = list(tally(marks.thread[mine]))
     call = links.call[rows]
     called = call[call != NONE]
-    loops = [_outermost(marks, mine[marks.thread[mine] == thread]) for thread in threads]
+    loops = [mine[marks.thread[mine] == thread] for thread in threads]
+    loops = [loop[timeline.outermost(*marks.spans(loop))] for loop in loops]
     if len(loops) == 1 or not len(called):
         return loops[0]
     launched = [
@@ -62,15 +63,6 @@ def _one_loop(trace: Trace, links: Links, rows: Ints, mine: Ints) -> Ints:
         for loop, thread in zip(loops, threads, strict=True)
     ]
     return loops[int(np.argmax(launched))]
-
-
-def _outermost(marks: Ranges, mine: Ints) -> Ints:
-    """Those of one thread that start before no other one has ended; marks are in order of their start."""
-    import numpy as np
-
-    start, end = marks.spans(mine)
-    reach = np.maximum.accumulate(end)
-    return mine[np.r_[True, (start[1:] >= reach[:-1]) | (end[1:] > reach[:-1])]]
 
 
 def _steps(trace: Trace, links: Links, rows: Ints, mine: Ints) -> Steps:

@@ -153,6 +153,20 @@ def parents(starts: Ints, ends: Ints) -> Ints:
     return found
 
 
+def outermost(starts: Ints, ends: Ints, *groups: Ints) -> Ints:
+    """The indices, in order, of the intervals that no other one encloses; of `groups` none of the same ones does."""
+    import numpy as np
+
+    order = np.lexsort((-ends, starts, *groups))
+    same = np.ones(max(len(order) - 1, 0), bool)
+    for each in groups:
+        same &= np.diff(each[order]) == 0
+    # Places in the order of the ends; those of a later group lie beyond all of an earlier one.
+    place = np.unique(ends, return_inverse=True)[1][order] + len(order) * np.r_[0, np.cumsum(~same)][: len(order)]
+    reach = np.maximum.accumulate(place)
+    return np.sort(order[~np.r_[False, same & (place[1:] <= reach[:-1])][: len(order)]])
+
+
 def innermost(starts: Ints, ends: Ints, up: Ints, times: Ints) -> Ints:
     """The index of the innermost interval that encloses each time, or -1; `up` are the intervals' parents."""
     import numpy as np

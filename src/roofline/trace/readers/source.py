@@ -18,7 +18,7 @@ from typing import Any, BinaryIO, cast
 from roofline.errors import TooMuch, TraceError, UnknownName, one_line
 from roofline.files import home, of_pipe, printable
 from roofline.trace.readers.decode import Place
-from roofline.trace.readers.unpack import BROKEN, Unpacking, misnamed, unpacked
+from roofline.trace.readers.unpack import BROKEN, Through, Unpacking, misnamed, unpacked
 from roofline.units import GIB, MIB
 
 BLOCK = MIB
@@ -147,28 +147,17 @@ class _Pipe(io.RawIOBase):
         return len(data)
 
 
-class _Counted(io.RawIOBase):
+class _Counted(Through):
     """A stream that knows how far it is."""
 
     def __init__(self, raw: BinaryIO, size: int, progress: Progress | None) -> None:
-        self._raw, self._size, self._progress = raw, size, progress
+        super().__init__(raw)
+        self._size, self._progress = size, progress
         self.done = 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return self._raw.seekable()
-
-    def seek(self, offset: int, whence: int = 0) -> int:
-        return self._raw.seek(offset, whence)
-
-    def tell(self) -> int:
-        return self._raw.tell()
 
     def readinto(self, buffer: Any) -> int:
         try:
-            count = cast(Any, self._raw).readinto(buffer) or 0
+            count = self._raw.readinto(buffer) or 0
         except OSError:
             raise
         except Exception as error:  # a remote file's protocol has errors of its own

@@ -81,7 +81,30 @@ def unpacked(raw: io.RawIOBase, how: Unpacking, depth: int = 0) -> io.BufferedRe
     return unpacked(_UNPACK[kind](buffered, how), how, depth + 1)
 
 
-class _Layer(io.RawIOBase):
+class Through(io.RawIOBase):
+    """A stream that is read by way of another one, and stands where that one does."""
+
+    def __init__(self, raw: Any) -> None:
+        self._raw = raw
+
+    def readable(self) -> bool:
+        """Always."""
+        return True
+
+    def seekable(self) -> bool:
+        """Whether the other one is."""
+        return self._raw.seekable()
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        """Go there in the other one."""
+        return self._raw.seek(offset, whence)
+
+    def tell(self) -> int:
+        """Where the other one is."""
+        return self._raw.tell()
+
+
+class _Layer(Through):
     """A stream between two unpackers: its first read gives enough to tell what it is, and it may be limited.
 
     So what an unpacker reads and gives nothing of counts, too: members of an archive that are passed over, streams
@@ -89,23 +112,12 @@ class _Layer(io.RawIOBase):
     """
 
     def __init__(self, raw: io.RawIOBase, how: Unpacking) -> None:
-        self._raw, self._allow = raw, how.allow
+        super().__init__(raw)
+        self._allow = how.allow
         self._first = True
         self._fault: Exception | None = None  # that came behind what the first read gave
         self._given = 0
         self.limited = False
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return self._raw.seekable()
-
-    def seek(self, offset: int, whence: int = 0) -> int:
-        return self._raw.seek(offset, whence)
-
-    def tell(self) -> int:
-        return self._raw.tell()
 
     def readinto(self, buffer: Any) -> int:
         if self._fault is not None:
