@@ -391,7 +391,7 @@ def test_workers_that_lack_the_package(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--weights", "fp8"), "--weights: what was read is a trace"),
+        (("--weights", "fp8"), "--weights: of a trace, which this is"),
         (("--sequences", "5", "--work", "linear m=1 n=1 k=1"), "--sequences, --work"),
     ],
 )
@@ -400,6 +400,15 @@ def test_options_that_say_nothing_of_a_trace_are_refused(roofline, tmp_path, opt
 
     assert (answer.code, answer.out) == (2, "")
     assert said in answer.err
+
+
+def test_options_of_a_benchmark_beside_several_files_are_refused_before_these_are_read(roofline, tmp_path):
+    """Nothing but traces is of several ranks: the files need not even be there."""
+    answer = roofline("diagnose", tmp_path / "a.json", tmp_path / "b.json", "--sequences", "5")
+
+    assert answer.code == 2
+    assert "--sequences" in answer.err
+    assert "There is no file" not in answer.err
 
 
 def test_a_report_says_the_command_that_it_is_of(roofline, tmp_path):

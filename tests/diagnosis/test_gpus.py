@@ -186,3 +186,16 @@ def test_the_same_device_of_two_profiles_is_compared(tmp_path, roofline):
     assert json.loads(roofline("compare", first, second, "--json").out)["after_s"] == pytest.approx(18e-6)
     assert json.loads(roofline("compare", first, second, "--gpu", "1", "--json").out)["after_s"] == pytest.approx(36e-6)
     assert json.loads(roofline("compare", first, alone, "--json").out)["after_s"] == pytest.approx(9e-6)
+
+
+def test_a_comparison_reads_each_profile_once(uneven, roofline, monkeypatch):
+    """The busiest device of the first one, and the same one of the second."""
+    from roofline.diagnosis import opening
+
+    read: list[str] = []
+    one = opening.open_profile
+    monkeypatch.setattr(opening, "open_profile", lambda path, **more: read.append(path) or one(path, **more))
+    answer = roofline("compare", uneven, uneven)
+
+    assert answer.code == 0
+    assert len(read) == 2

@@ -70,3 +70,16 @@ def test_parents_and_innermost_are_the_nearest_that_enclose(spans, times):
             assert index in around
         nested = [j for j in around if all(spans[k][1] >= spans[j][1] for k in around if k < j)]
         assert bool(nested) == (index >= 0) or not around
+
+
+@given(st.lists(st.tuples(SPAN, st.integers(0, 2), st.integers(0, 1)), max_size=12))
+def test_the_outermost_are_those_that_none_of_their_group_encloses(rows):
+    """Of equal ones the first."""
+    spans, *groups = zip(*rows, strict=True) if rows else ((), (), ())
+    found = tl.outermost(*arrays(spans), *(np.array(each, np.int64) for each in groups)).tolist()
+
+    def encloses(i, j):
+        (a, b), (c, d) = spans[i], spans[j]
+        return all(each[i] == each[j] for each in groups) and a <= c and d <= b and ((a, b) != (c, d) or i < j)
+
+    assert found == [j for j in range(len(rows)) if not any(encloses(i, j) for i in range(len(rows)) if i != j)]

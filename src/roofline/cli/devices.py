@@ -57,7 +57,7 @@ def devices(
     chosen = _ordered(_chosen(vendor, find, rate), sort, rate) if name is None else _named(name, other)
     if json:
         from roofline.cli.options import print_json
-        from roofline.show.record import devices_record
+        from roofline.show.catalogue_record import devices_record
 
         print_json(devices_record(chosen))
         return 0

@@ -226,9 +226,7 @@ def _refuse(given: Mapping[str, str]) -> None:
         unused += ["--weights", "--kv", "--compute", "--tp"]
     if found := [name for name in unused if name in given]:
         model_of = "" if "--model" in given else ", or name the model that ran with --model"
-        raise BadValue(
-            f"{', '.join(found)}: what was read is a trace, of which that says nothing. Leave it out{model_of}."
-        )
+        raise BadValue(f"{', '.join(found)}: of a trace, which this is, that says nothing. Leave it out{model_of}.")
 
 
 def _beside(found: Diagnosis, model: Model, tp: int | None, precision: Precision) -> Beside:

@@ -22,7 +22,7 @@ def models(name: str | None = None, /, *, json: Annotated[bool, Parameter(negati
         One JSON object instead of text.
     """
     if json:
-        from roofline.show.record import model_record, models_record
+        from roofline.show.catalogue_record import model_record, models_record
 
         print_json(models_record(catalogue.models()) if name is None else model_record(catalogue.load_model(name)))
         return 0

@@ -105,7 +105,7 @@ def diagnose_trace(
         sampled=counters,
         ranges=ranges,
         alike=alike,
-        collective_times=_collectives(trace, rows, kinds),
+        collective_times=() if device == HOST else _collectives(trace, rows, kinds),
         devices=beside,
     )
     if device == HOST:  # nothing is launched, and what the rules advise is about a device

@@ -27,9 +27,10 @@ from roofline.server.description import description
 from roofline.server.guard import Guard, TooLarge, TooSlow, body
 from roofline.server.profiles import NoRoom, Room, Sent, destination, form_of, receive, sent_in_form
 from roofline.show.assessment_report import report_of
+from roofline.show.catalogue_record import devices_record, models_record
 from roofline.show.live import MODELS, live_page, named
 from roofline.show.page import asset, page
-from roofline.show.record import devices_record, ledger_record, models_record
+from roofline.show.record import ledger_record
 
 _T = TypeVar("_T")
 _Handler = Callable[[Request], Awaitable[Response]]

@@ -13,8 +13,8 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 
 from roofline.measurement.probes import Row, label
 from roofline.measurement.result import MeasuredDevice
+from roofline.show.catalogue_record import devices_record
 from roofline.show.ceilings_schema import CeilingRecord, MeasureRecord, TimedRecord
-from roofline.show.record import devices_record
 from roofline.show.terminal import Cell, bullets, table, text
 from roofline.units import GIGA, gib, percent, si, significant
 

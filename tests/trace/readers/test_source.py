@@ -120,7 +120,7 @@ def test_a_bomb_that_is_passed_over_is_refused(what, tmp_path, monkeypatch):
 @pytest.mark.parametrize("how", ["xz", "zstd"])
 def test_memory_that_a_file_asks_for_is_limited(how, tmp_path, monkeypatch):
     """It says so, instead of that the file is damaged."""
-    monkeypatch.setattr(unpack, "_WINDOW", 1 << 12)
+    monkeypatch.setattr(unpack, "WINDOW", 1 << 12)
     monkeypatch.setattr(unpack, "_BESIDE", 1 << 12)
     text = TEXT + b" " * MIB
     with pytest.raises(TraceError, match="of memory"):

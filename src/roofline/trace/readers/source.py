@@ -18,7 +18,8 @@ from typing import Any, BinaryIO, cast
 from roofline.errors import TooMuch, TraceError, UnknownName, one_line
 from roofline.files import home, of_pipe, printable
 from roofline.trace.readers.decode import Place
-from roofline.trace.readers.unpack import BROKEN, Through, Unpacking, misnamed, unpacked
+from roofline.trace.readers.layers import BROKEN, Through, Unpacking
+from roofline.trace.readers.unpack import misnamed, unpacked
 from roofline.units import GIB, MIB
 
 BLOCK = MIB

@@ -6,44 +6,19 @@ What a stream is, its first bytes say. What is sound before a fault is given; th
 from __future__ import annotations
 
 import io
-import zlib
-from collections.abc import Callable, Iterable
-from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from typing import Any, cast
 
 from roofline.errors import TraceError, one_line
-from roofline.files import printable
+from roofline.trace.readers.archives import untar, unzip
+from roofline.trace.readers.layers import BROKEN, CHUNK, WINDOW, Damaged, Guarded, Stream, Through, Unpacking, wrong
 from roofline.units import MIB
 
-_CHUNK = MIB // 2
 _PACKED = MIB // 8  # of a gzip stream at once: it unpacks to some MiB
+_BESIDE = 4 * MIB  # [byte] of memory that xz needs beside those
 _TOLD = 512  # [byte] that tell how a stream is packed: the first head of an archive
 _NESTED = 3  # packed in packed in packed
 _TRAILER = 8  # [byte] checksum and length at the end of a gzip member
-_WINDOW = 1 << 27  # [byte] that zstd and xz may look back
-_BESIDE = 4 * MIB  # [byte] of memory that xz needs beside those
-
-
-class Damaged(Exception):
-    """A packed stream that cannot be unpacked further."""
-
-
-BROKEN: tuple[type[BaseException], ...] = (Damaged, EOFError, zlib.error)
-
-
-@dataclass(slots=True)
-class Unpacking:
-    """What unpackers need beside the stream: its printable name, what closes at the end, where notes go.
-
-    `allow` raises where a stream has given more bytes than it may.
-    """
-
-    name: str
-    stack: ExitStack
-    allow: Callable[[int], None]
-    notes: list[str] = field(default_factory=list[str])
-    packed: list[str] = field(default_factory=list[str])  # how, from the outside inwards
 
 
 # What a name ends in that says how a file is packed.
@@ -70,7 +45,7 @@ def misnamed(name: str, packed: list[str]) -> str | None:
 def unpacked(raw: io.RawIOBase, how: Unpacking, depth: int = 0) -> io.BufferedReader:
     """A stream of the text that a stream holds; raises TraceError where it is packed too often or is no archive."""
     layer = _Layer(raw, how)
-    buffered = cast(io.BufferedReader, io.BufferedReader(layer, _CHUNK))
+    buffered = cast(io.BufferedReader, io.BufferedReader(layer, CHUNK))
     kind = _kind(buffered.peek(_TOLD))
     layer.limited = depth > 0 or kind == "tar"
     if kind is None:
@@ -79,29 +54,6 @@ def unpacked(raw: io.RawIOBase, how: Unpacking, depth: int = 0) -> io.BufferedRe
         raise TraceError(f"{how.name} is packed more than {_NESTED} times over. Unpack it first.")
     how.packed.append(kind)
     return unpacked(_UNPACK[kind](buffered, how), how, depth + 1)
-
-
-class Through(io.RawIOBase):
-    """A stream that is read by way of another one, and stands where that one does."""
-
-    def __init__(self, raw: Any) -> None:
-        self._raw = raw
-
-    def readable(self) -> bool:
-        """Always."""
-        return True
-
-    def seekable(self) -> bool:
-        """Whether the other one is."""
-        return self._raw.seekable()
-
-    def seek(self, offset: int, whence: int = 0) -> int:
-        """Go there in the other one."""
-        return self._raw.seek(offset, whence)
-
-    def tell(self) -> int:
-        """Where the other one is."""
-        return self._raw.tell()
 
 
 class _Layer(Through):
@@ -168,30 +120,6 @@ def _kind(head: bytes) -> str | None:
     if head[257:262] == b"ustar":
         return "tar"
     return next((kind for magic, kind in _MAGIC if head.startswith(magic)), None)
-
-
-class Stream(io.RawIOBase):
-    """A stream of what `_data` gives; it may give more than asked for."""
-
-    def __init__(self) -> None:
-        self._out = b""
-
-    def readable(self) -> bool:
-        """Always."""
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        """Fill what there is into `buffer`; raises Damaged."""
-        if not self._out:
-            self._out = self._data(len(buffer))
-        part = self._out[: len(buffer)]
-        self._out = self._out[len(part) :]
-        buffer[: len(part)] = part
-        return len(part)
-
-    def _data(self, room: int) -> bytes:
-        """Some more bytes, none at the end; raises Damaged at a fault."""
-        raise NotImplementedError
 
 
 class _Gzip(Stream):
@@ -262,7 +190,7 @@ class _Xz(Stream):
             try:
                 data: bytes = one.decompress(more, room)
             except lzma.LZMAError as error:
-                raise _wrong(self._name, error) from None
+                raise wrong(self._name, error) from None
             self._one = one
             if one.eof:
                 self._left, self._one = one.unused_data, None
@@ -279,28 +207,7 @@ class _Xz(Stream):
             if not self._left:
                 return None
         self._left = left
-        return lzma.LZMADecompressor(lzma.FORMAT_XZ, _WINDOW + _BESIDE)
-
-
-def _wrong(name: str, error: BaseException) -> Exception:
-    """What an unpacker's error is: Damaged, or TraceError where it would need more memory than it may have."""
-    if "memory" in str(error).lower():
-        return TraceError(f"{name} takes more than {_WINDOW // MIB} MiB of memory to unpack. Unpack it first.")
-    return Damaged(one_line(error))
-
-
-class _Guarded(Stream):
-    """An unpacking stream whose own errors become Damaged."""
-
-    def __init__(self, stream: Any, name: str, *errors: type[BaseException]) -> None:
-        super().__init__()
-        self._stream, self._name, self._errors = stream, name, errors
-
-    def _data(self, room: int) -> bytes:
-        try:
-            return self._stream.read(min(room, _CHUNK))
-        except (*self._errors, *BROKEN) as error:
-            raise _wrong(self._name, error) from None
+        return lzma.LZMADecompressor(lzma.FORMAT_XZ, WINDOW + _BESIDE)
 
 
 class _Recoded(Stream):
@@ -313,7 +220,7 @@ class _Recoded(Stream):
         self._stream, self._decode = stream, codecs.getincrementaldecoder(encoding)("replace").decode
 
     def _data(self, room: int) -> bytes:
-        while data := self._stream.read1(_CHUNK):
+        while data := self._stream.read1(CHUNK):
             if text := self._decode(data):
                 return text.encode("utf-8", "replace")
         return self._decode(b"", True).encode("utf-8", "replace")
@@ -337,74 +244,18 @@ def _gunzip(stream: io.BufferedReader, how: Unpacking) -> io.RawIOBase:
 def _unzstd(stream: io.BufferedReader, how: Unpacking) -> io.RawIOBase:
     import zstandard
 
-    unpacker = zstandard.ZstdDecompressor(max_window_size=_WINDOW)
-    return _Guarded(unpacker.stream_reader(stream, read_across_frames=True), how.name, zstandard.ZstdError)
+    unpacker = zstandard.ZstdDecompressor(max_window_size=WINDOW)
+    return Guarded(unpacker.stream_reader(stream, read_across_frames=True), how.name, zstandard.ZstdError)
 
 
 def _unbzip2(stream: io.BufferedReader, how: Unpacking) -> io.RawIOBase:
     import bz2
 
-    return _Guarded(how.stack.enter_context(bz2.BZ2File(stream)), how.name, OSError)
+    return Guarded(how.stack.enter_context(bz2.BZ2File(stream)), how.name, OSError)
 
 
 def _unxz(stream: io.BufferedReader, how: Unpacking) -> io.RawIOBase:
     return _Xz(stream, how.name)
-
-
-def _unzip(stream: io.BufferedReader, how: Unpacking) -> io.RawIOBase:
-    import zipfile
-
-    if not _seekable(stream):
-        raise TraceError(f"{how.name} is a zip archive within another stream. Unpack it first.")
-    errors = (zipfile.BadZipFile, RuntimeError, NotImplementedError, OSError, ValueError)
-    try:
-        archive = how.stack.enter_context(zipfile.ZipFile(stream))
-        names = [each.filename for each in archive.infolist() if not each.is_dir()]
-        member = _chosen(names, how.name)
-        how.notes.append(f"read of the archive: {printable(member)}")
-        return _Guarded(how.stack.enter_context(archive.open(member)), how.name, *errors)
-    except errors as error:
-        raise TraceError(f"{how.name} is a zip archive that cannot be read: {one_line(error)}.") from None
-
-
-def _seekable(stream: io.BufferedReader) -> bool:
-    with suppress(OSError, ValueError):
-        return stream.seekable()
-    return False
-
-
-def _untar(stream: io.BufferedReader, how: Unpacking) -> io.RawIOBase:
-    import tarfile
-
-    errors = (tarfile.TarError, OSError, ValueError, *BROKEN)
-    try:
-        archive = how.stack.enter_context(tarfile.open(fileobj=stream, mode="r|"))  # noqa: SIM115
-        for member in cast("Iterable[tarfile.TarInfo]", archive):
-            if member.isfile() and _is_json(member.name) and (file := archive.extractfile(member)) is not None:
-                how.notes.append(f"read of the archive, its first JSON file: {printable(member.name)}")
-                return _Guarded(file, how.name, *errors)
-    except errors as error:
-        raise TraceError(f"{how.name} is a tar archive that cannot be read: {one_line(cast(Any, error))}.") from None
-    raise TraceError(f"{how.name} is a tar archive without a JSON file in it. Name a profile.")
-
-
-def _is_json(name: str) -> bool:
-    last = name.lower().rsplit("/", 1)[-1]
-    return ".json" in last and not last.startswith(".") and "__macosx" not in name.lower()
-
-
-def _chosen(names: list[str], archive: str) -> str:
-    """The one JSON member of an archive."""
-    fitting = [each for each in names if _is_json(each)]
-    if len(fitting) == 1:
-        return fitting[0]
-    if not fitting:
-        raise TraceError(f"{archive} is a zip archive without a JSON file in it. Name a profile.")
-    shown = ", ".join(printable(each) for each in fitting[:3])
-    raise TraceError(
-        f"{archive} holds {len(fitting)} JSON files ({shown}{', …' if len(fitting) > 3 else ''}). "
-        f"Name one, as zip://MEMBER::{archive}."
-    )
 
 
 def _recoding(encoding: str) -> Callable[[io.BufferedReader, Unpacking], io.RawIOBase]:
@@ -426,8 +277,8 @@ _UNPACK: dict[str, Callable[[io.BufferedReader, Unpacking], io.RawIOBase]] = {
     "zstd": _unzstd,
     "bzip2": _unbzip2,
     "xz": _unxz,
-    "zip": _unzip,
-    "tar": _untar,
+    "zip": unzip,
+    "tar": untar,
     **{encoding: _recoding(encoding) for encoding in ("utf-32", "utf-16", "utf-16-le", "utf-16-be")},
     "utf-8": _without_mark,
 }
