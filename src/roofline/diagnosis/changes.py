@@ -73,12 +73,15 @@ class Comparison:
     changes: tuple[Change, ...]
     noise: float | None  # spread of the steps over their median, the larger of both runs; None without steps
     warnings: tuple[str, ...]
+    often: float = 1.0  # how often what both windows hold ran after, over before: they are judged for the same work
 
     @property
     def lengths(self) -> tuple[int, int, str]:
-        """What is judged [ns]: the median step of both, where both have steps, else the whole."""
+        """What is judged [ns]: the median step of both, where both have steps, else the whole for the same work."""
         if self.before.steps and self.after.steps:
             return _median(self.before.steps), _median(self.after.steps), "median step"
+        if self.often != 1:
+            return self.before.whole, round(self.after.whole / self.often), "window for the same work"
         return self.before.whole, self.after.whole, "bound" if self.after.kind == "ledger" else "window"
 
     @property
@@ -162,9 +165,9 @@ def compare(before: Side, after: Side) -> Comparison:
     changes += [Change(each.name, each.shapes, 0, each.time, (0, each.calls), "") for each in right.values()]
     changes.sort(key=lambda each: (-abs(each.difference), each.name, each.shapes))
     spreads = [each for each in map(_spread, (before.steps, after.steps)) if each is not None]
-    return Comparison(
-        before, after, tuple(changes), max(spreads) if spreads else None, tuple(_warnings(before, after, changes))
-    )
+    often = 1.0 if before.kind == "ledger" or (before.steps and after.steps) else _as_often(changes)
+    warnings = tuple(_warnings(before, after, changes, often))
+    return Comparison(before, after, tuple(changes), max(spreads) if spreads else None, warnings, often)
 
 
 def _work(entry: Entry) -> Key:
@@ -191,7 +194,7 @@ def _spread(steps: Sequence[int]) -> float | None:
     return (max(steps) - min(steps)) / 2 / _median(steps) if len(steps) > 1 and _median(steps) else None
 
 
-def _warnings(before: Side, after: Side, changes: Sequence[Change]) -> Iterable[str]:
+def _warnings(before: Side, after: Side, changes: Sequence[Change], often: float) -> Iterable[str]:
     old, new = dict(before.setting), dict(after.setting)
     differ = [key for key in old if old[key] != new.get(key)]
     for key in differ:
@@ -205,22 +208,20 @@ def _warnings(before: Side, after: Side, changes: Sequence[Change]) -> Iterable[
     if other > _OTHER_SHAPES * whole:
         yield f"shapes differ for {percent(other / whole)} of the time before: the runs did not do the same work"
 
-    often = _as_often(changes)
-    if not (before.steps and after.steps) and before.kind == "profile" and often is not None and before.whole:
-        longer = after.whole / often / before.whole - 1
+    if often != 1:
         yield (
             f"the windows hold different amounts of work: kernels of both ran {percent(abs(often - 1))} "
-            f"{'less' if often < 1 else 'more'} often after. For the same work it is {percent(abs(longer))} "
-            f"{'slower' if longer > 0 else 'faster'}"
+            f"{'less' if often < 1 else 'more'} often after. They are judged for the same work; the lines below are of "
+            "the windows as they are"
         )
 
 
-def _as_often(changes: Sequence[Change]) -> float | None:
-    """How often kernels of both runs ran after, over before, where most of the time agrees on one factor; else None."""
+def _as_often(changes: Sequence[Change]) -> float:
+    """How often kernels of both runs ran after, over before, where most of the time agrees on one factor; else 1."""
     rows = sorted((each.calls[1] / each.calls[0], each.before) for each in changes if min(each.calls) > _FEW_CALLS)
     whole = sum(time for _, time in rows)
     if not whole:
-        return None
+        return 1.0
     passed = 0
     middle = rows[-1][0]
     for factor, time in rows:
@@ -229,7 +230,7 @@ def _as_often(changes: Sequence[Change]) -> float | None:
             middle = factor
             break
     alike = sum(time for factor, time in rows if abs(factor / middle - 1) <= _ALIKE)
-    return middle if alike > _MOSTLY * whole and abs(middle - 1) > _ALIKE / 2 else None
+    return middle if alike > _MOSTLY * whole and abs(middle - 1) > _ALIKE / 2 else 1.0
 
 
 _FEW_CALLS = 3  # of a kernel, up to which how often it ran depends on where a window was cut

@@ -26,7 +26,8 @@ class ChangeRecord(msgspec.Struct):
 class ComparisonRecord(msgspec.Struct):
     """`compare --json`: the differences of `changes` in nanoseconds add up to `difference_ns`.
 
-    `share` and `noise` are of what is `judged`: the median step, the window, or the bound of a ledger.
+    `share` and `noise` are of what is `judged`: the median step, the window (for the same work, where both hold other
+    amounts of it), or the bound of a ledger.
     """
 
     schema: Literal["roofline.comparison/1"]
